@@ -10,12 +10,13 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from queue import Empty, Queue
-from textwrap import fill
+from textwrap import TextWrapper
 from threading import Thread
 
 EVERY = 2.5
 """Seconds between two lines."""
 _FETCHED = re.compile(r"Collecting ([\w.-]+)|Processing \S*/([^/\s-]+)-\S+\.whl")
+_WRAPPER = TextWrapper(100, subsequent_indent=" " * len("    0 s  "), break_on_hyphens=False)
 _STEP = re.compile(r"(.*): started")
 _WRITTEN = "Installing collected packages: "
 
@@ -29,7 +30,7 @@ def main(words: Sequence[str]) -> int:
         try:
             for text in steps(output):
                 seconds = f"{time.monotonic() - begun:5.0f} s  "
-                print(fill(text, 100, initial_indent=seconds, subsequent_indent=" " * 9), flush=True)
+                print(_WRAPPER.fill(seconds + text), flush=True)
         except KeyboardInterrupt:  # the command got it, too
             process.wait()
             return 130
@@ -62,8 +63,7 @@ def steps(output: "Queue[str | None]") -> Iterator[str]:
         elif found := _STEP.match(line):
             doing = f"{found[1].lower()} ..."
         elif line.startswith(_WRITTEN):
-            packages = line.removeprefix(_WRITTEN).split(", ")
-            doing = f"writing {len(packages)} packages to the disk ..."
+            doing = f"writing packages to the disk: {line.count(',') + 1} ..."
     if names:
         yield ", ".join(names)
 

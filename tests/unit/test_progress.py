@@ -21,7 +21,7 @@ def test_a_silent_command_gives_signs_of_life_that_name_its_step() -> None:
     assert next(step for step in steps if step != "...") == "installing build dependencies ..."
     output.put("Installing collected packages: tzdata, rich, textual")
     shown = next(step for step in steps if "build" not in step)
-    assert shown == "writing 3 packages to the disk ..."
+    assert shown == "writing packages to the disk: 3 ..."
     output.put(None)
     assert set(steps) <= {shown}
 
