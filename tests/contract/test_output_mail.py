@@ -134,7 +134,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
 def deliver(stage: Stage) -> None:
     """Let a node with a channel for mail send what waits."""
     mail = Channel("post", "mail", {"from": "dcron@example.org"})
-    Notifier(stage.database, "web-1", [mail]).step(threading.Event())
+    node = Notifier(stage.database, "web-1", [mail])
+    node.step(threading.Event())
+    node.join()
 
 
 def test_each_run_is_a_mail_of_its_own_without_a_pause(stage: Stage, sent: list[Message]) -> None:
