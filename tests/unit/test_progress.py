@@ -40,5 +40,5 @@ def test_the_exit_code_is_that_of_the_command(capfd: pytest.CaptureFixture[str])
     program = "import sys; print('Collecting a<2'); print('no such package', file=sys.stderr); sys.exit(3)"
     assert progress.main([sys.executable, "-c", program]) == 3
     shown, failures = capfd.readouterr()
-    assert shown.endswith(" s  a\n")
+    assert " s  a\n" in shown
     assert failures == "no such package\n"
