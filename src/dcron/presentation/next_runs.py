@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
+from itertools import groupby
 
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS, Definition, Task
@@ -152,6 +153,25 @@ def occurrence_lines(found: Iterable[TaskStart], now: datetime, *, utc: bool = F
         for remark in (each.note, each.reason and f"skipped: {each.reason}"):
             if remark:
                 yield f"    {remark}"
+
+
+def folded_lines(
+    found: Iterable[TaskStart], frozen: FrozenTime, now: datetime, *, has_end: bool
+) -> Iterator[str]:
+    """Yield the lines of occurrences, also in UTC; of frozen ones the first, and how many there are more.
+
+    Without an end of the times, `starts` leaves out frozen ones: then they are not counted.
+    """
+    for is_frozen, starts in groupby(found, lambda start: frozen.at(start.at) is not None):
+        if not is_frozen:
+            yield from occurrence_lines(starts, now, utc=True)
+            continue
+        *_, last = skipped = list(starts)
+        yield from occurrence_lines(skipped[:SKIPPED_SHOWN], now, utc=True)
+        if more := skipped[SKIPPED_SHOWN:]:
+            end = frozen.end_after(last.at)
+            until = humanize.full(end.astimezone(last.occurrence.local.tzinfo)) if end else "`dcron thaw`"
+            yield f"    and {f'{len(more):,} more' if has_end else 'others'}, frozen until {until}"
 
 
 def short_lines(found: Iterable[TaskStart], now: datetime) -> Iterator[str]:

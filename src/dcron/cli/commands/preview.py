@@ -274,17 +274,17 @@ def _clock_changes(
 def _print(subject: Subject, window: Window) -> None:
     from dcron.cli import warnings
     from dcron.cli.tables import print_facts, shown_line
+    from dcron.policy.freezes import NEVER
     from dcron.presentation import next_runs
 
     task = subject.task
     after, until, count = window.bounds(task.timezone)
     found = islice(_starts(subject, after, until, count, window), MOST)
     print_facts([("schedule", task.schedule), ("when", next_runs.explanation(task)), ("zone", task.timezone)])
-    shown = []
-    for start in found:
-        shown.append(start)
-        for text in next_runs.occurrence_lines([start], window.now, utc=True):
-            console.drawn(f"  {shown_line(text)}")
+    shown: list[TaskStart] = []
+    frozen = subject.frozen or NEVER
+    for text in next_runs.folded_lines(_kept(found, shown), frozen, window.now, has_end=until is not None):
+        console.drawn(f"  {shown_line(text)}")
     if not shown:
         console.note("no runs" + (" in this window" if until else "") + _why_none(task))
     if len(shown) == MOST or (until and len(shown) == count):
@@ -293,6 +293,13 @@ def _print(subject: Subject, window: Window) -> None:
         console.complain(f"warning: {message}")
     warnings.print_clock_changes(_clock_changes(task, after, subject.rules, shown))
     warnings.print_doubts(next_runs.warnings(task, window.now, subject.rules))
+
+
+def _kept(found: "Iterator[TaskStart]", kept: "list[TaskStart]") -> "Iterator[TaskStart]":
+    """Yield the starts, and add each to the list."""
+    for each in found:
+        kept.append(each)
+        yield each
 
 
 def _why_none(task: Definition) -> str:
