@@ -111,7 +111,10 @@ def test_a_source_that_has_no_tasks_is_named_with_those_that_have(sqlite: Dcron,
     sqlite.done("apply", "-F", str(file), *SHOP, "--prune", "--take-from", "shop/cron")
     refused = sqlite("apply", "-F", str(file), "--source", "web/cron", "--take-from", "shop/corn")
     assert refused.code == 1
-    assert "no task belongs to the source shop/corn; did you mean shop/cron?; the sources are" in refused.err
+    assert (
+        "no task belongs to the source shop/corn; the sources are shop/cron; did you mean shop/cron?\n"
+        in refused.err
+    )
     assert "backup belongs to shop/cron; --take-from shop/cron takes it over" in refused.err
     (warning,) = sqlite("diff", "-F", str(file), *SHOP, "--take-from", "x", "--json").json["warnings"]
     assert warning == {

@@ -1,6 +1,7 @@
 """`freeze`, `thaw` and `freezes`."""
 
-from pathlib import Path
+from pathlib from datetime import datetime, timedelta
+import Path
 
 import pytest
 
@@ -80,7 +81,8 @@ def test_frozen_runs_of_a_preview_are_counted_and_not_listed(sqlite: Dcron) -> N
 def test_the_end_of_a_freeze_is_after_its_begin(sqlite: Dcron) -> None:
     sqlite.done("db", "init")
     frozen = sqlite.done("freeze", "--from", "2099-01-01", "--until", "+2h", "--json").json
-    assert (frozen["from"], frozen["until"]) == ("2099-01-01T00:00:00Z", "2099-01-01T02:00:00Z")
+    begin, end = (datetime.fromisoformat(frozen[key]) for key in ("from_at", "until_at"))
+    assert (begin.year, end - begin) == (2099, timedelta(hours=2))
     assert sqlite.done("freeze", "--until", "20s", "--json").json["state"] == "active"
 
 

@@ -255,7 +255,7 @@ class _Comparison:
         known = tasks.sources(self._connection)
         if name in known:
             return None
-        return f"no task belongs to the source {name}{suggestion(name, known)}; {_listed(known)}"
+        return f"no task belongs to the source {name}; {_listed(known)}{suggestion(name, known)}"
 
     def _require_valid(self, planned: Sequence[PlannedTask]) -> list[PlannedTask]:
         """Raise CrontabFileError for tasks that agents cannot run; return those that will never run."""
