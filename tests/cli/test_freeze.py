@@ -1,7 +1,7 @@
 """`freeze`, `thaw` and `freezes`."""
 
-from pathlib from datetime import datetime, timedelta
-import Path
+from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
