@@ -226,7 +226,6 @@ IN_GREY, IN_BOLD, IN_YELLOW = (rf"\x1b\[{code}m([^\x1b]*)\x1b\[0m" for code in (
 BERLIN = ("-z", "Europe/Berlin")
 
 
-@pytest.mark.slow
 @pytest.mark.terminal
 def test_past_next_and_changed_times_have_colours_on_a_terminal(nowhere: Dcron) -> None:
     now = datetime.now(UTC)
@@ -243,7 +242,6 @@ def test_past_next_and_changed_times_have_colours_on_a_terminal(nowhere: Dcron) 
     assert not re.findall(IN_BOLD, changed.out), "the first one shown is not the next one"
 
 
-@pytest.mark.slow
 @pytest.mark.terminal
 def test_frozen_starts_have_a_colour_on_a_terminal(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "backup", "-z", "UTC", "@every 1h", "true")
@@ -255,7 +253,6 @@ def test_frozen_starts_have_a_colour_on_a_terminal(sqlite: Dcron) -> None:
     assert re.fullmatch(frozen, re.findall(IN_YELLOW, table)[0])
 
 
-@pytest.mark.slow
 @pytest.mark.terminal
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 def test_without_colours_a_terminal_shows_the_same_text(nowhere: Dcron, env: dict[str, str]) -> None:

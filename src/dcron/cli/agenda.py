@@ -15,6 +15,7 @@ from dcron.model import Definition, Task
 from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.policy.start_times import Minutes, TaskStart, merged, minute_of, starts_of
 from dcron.presentation import humanize, next_runs
+from dcron.presentation.emphasis import Notable, Past, Struck
 from dcron.schedule import Advice, Schedule, advise_all, zone
 
 BUSIEST = 5
@@ -112,11 +113,11 @@ def _rows(found: Iterable[TaskStart], here: Any, now: datetime, frozen: FrozenTi
         moved = at != occurrence.at and f"{occurrence.at.astimezone(here):%H:%M:%S}, moved by jitter"
         remark = "; ".join(text for text in (moved, occurrence.note, skipped) if text)
         if skipped:
-            start = humanize.Struck(start)
+            start = Struck(start)
         elif at < now:
-            start = humanize.Past(start)
+            start = Past(start)
         if occurrence.note or (occurrence.reason and occurrence.reason == frozen.reason_at(at)):
-            remark = humanize.Notable(remark)
+            remark = Notable(remark)
         yield [start, humanize.left(at, now), task, remark]
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 from typing import TextIO
 
-from dcron.presentation.humanize import Notable, Past, Struck
+from dcron.presentation.emphasis import Notable, Past, Struck
 
 
 class AlarmCell(str):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dcron.cli import console
 from dcron.cli.context import own_zone
 from dcron.model import Definition, Node, Task
-from dcron.presentation.humanize import Notable
+from dcron.presentation.emphasis import Notable
 
 if TYPE_CHECKING:
     from dcron.schedule import ClockTransition, Rules
@@ -58,7 +58,7 @@ def print_crowd(view: "TaskRow", same_minute: Sequence[Task], now: datetime) -> 
 def print_owned(changed: Iterable[Task]) -> None:
     """Print a note about tasks that a source owns: the change belongs there, too."""
     from dcron.policy.ownership import is_owned
-    from dcron.presentation.humanize import first_few
+    from dcron.presentation.emphasis import first_few
 
     by_source: dict[str, list[str]] = {}
     for task in changed:

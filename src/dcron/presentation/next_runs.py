@@ -10,7 +10,7 @@ from dcron.policy import schedule_of as policy_schedule_of
 from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.policy.start_times import TaskStart, starts_of, until_ran
 from dcron.presentation import humanize
-from dcron.presentation.humanize import Notable, Past, Struck
+from dcron.presentation.emphasis import Notable, Past, Struck
 from dcron.schedule import (
     ClockTransition,
     Occurrence,
