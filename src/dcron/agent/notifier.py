@@ -17,12 +17,13 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from dcron.channels import MAILTO, Channel, offered
+from dcron.channels import Channel, offered
 from dcron.database import Database
 from dcron.errors import ROW_ERRORS, DatabaseError, DcronError, NotFound, unexpected
 from dcron.model import Notification
 from dcron.notifying import Delivery, Message, Outcome, Result
 from dcron.notifying.client import LIMIT
+from dcron.policy.channels import addresses_of, is_mail
 from dcron.presentation import alert_message, cron_mail
 from dcron.presentation.humanize import plural
 from dcron.safetext import safe
@@ -128,7 +129,7 @@ class Notifier:
 
     def _route(self, name: str) -> str:
         """Return the configured channel by which a channel sends: one mail server serves all addresses."""
-        return self._mail.name if self._mail and name.startswith(f"{MAILTO}:") else name
+        return self._mail.name if self._mail and is_mail(name) else name
 
     def _serve(self, name: str, route: str, stop: threading.Event) -> None:
         """Send what waits for one channel; then let the next channel begin."""
@@ -196,7 +197,7 @@ class Notifier:
         self, claim: Claim, groups: Sequence[Group], began: float, stop: threading.Event
     ) -> list[Result] | None:
         """Send the messages; return what became of them, or None if there is no time left to send them."""
-        channel = self._mail if claim.channel.startswith(f"{MAILTO}:") else self._channels.get(claim.channel)
+        channel = self._mail if is_mail(claim.channel) else self._channels.get(claim.channel)
         if channel is None:
             raise NotFound(f"{self._node_id} has no channel {claim.channel}")
         options = channel.resolved(os.environ, strict=self._strict)
@@ -299,11 +300,10 @@ def _message(
         message = _output_message(connection, group[0], sender)
     else:
         message = alert_message.compose(alert_facts.read(connection, group, now))
-    address = channel.removeprefix(f"{MAILTO}:")
     return replace(
         message,
         id=message_id(group),
-        to=(address,) if address != channel else message.to,
+        to=addresses_of(channel) or message.to,
         facts={**message.facts, "notifications": [_facts(row) for row in group]},
     )
 
@@ -333,7 +333,8 @@ def _report(channel: str, group: Group, result: Result) -> None:
     """Log what became of a message."""
     what = plural(len(group), "notification")
     if result.outcome is Outcome.SENT:
-        log.info("channel %s: sent %s", channel, what, extra={"event": "notification-sent"})
+        level, but = (logging.WARNING, f", but {result.detail}") if result.detail else (logging.INFO, "")
+        log.log(level, "channel %s: sent %s%s", channel, what, but, extra={"event": "notification-sent"})
         return
     log.warning(
         "channel %s: %s %s: %s%s",
