@@ -58,7 +58,7 @@ def print_crowd(view: "TaskRow", same_minute: Sequence[Task], now: datetime) -> 
 def print_owned(changed: Iterable[Task]) -> None:
     """Print a note about tasks that a source owns: the change belongs there, too."""
     from dcron.policy.ownership import is_owned
-    from dcron.presentation.emphasis import first_few
+    from dcron.presentation.humanize import first_few
 
     by_source: dict[str, list[str]] = {}
     for task in changed:
