@@ -74,8 +74,8 @@ def test_frozen_runs_of_a_preview_are_counted_and_not_listed(sqlite: Dcron) -> N
     sqlite.done("freeze")
     shown = sqlite.done("preview", "tick", "--until", "1d").out
     assert shown.count("skipped: frozen") == 2
-    assert f"    and {24 * 60 - 2:,} more, frozen until `dcron thaw`\n" in shown
-    assert "    and others, frozen until `dcron thaw`\n" in sqlite.done("preview", "tick").out
+    assert f"      and {24 * 60 - 2:,} more, frozen until `dcron thaw`\n" in shown
+    assert "      and others, frozen until `dcron thaw`\n" in sqlite.done("preview", "tick").out
 
 
 def test_the_end_of_a_freeze_is_after_its_begin(sqlite: Dcron) -> None:
