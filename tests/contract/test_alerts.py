@@ -19,6 +19,7 @@ from dcron.services.settings import SharedSettings
 from dcron.store import alerts as store
 from dcron.store import finishing
 from dcron.store.finishing import RunResult
+from tests.support.patience import PATIENCE
 from tests.support.stage import Stage
 
 
@@ -232,7 +233,7 @@ def test_two_ends_at_once_make_one_alert(stage: Stage, database_url: str) -> Non
     def end(run_id: int) -> None:
         own = Database(database_url, clock=lambda: stage.now, patience=60)
         try:
-            barrier.wait(30)
+            barrier.wait(PATIENCE)
             with own.write() as connection:
                 finishing.finish(
                     connection, own, node, [RunResult(run_id, RunState.FAILED, stage.now)], stage.now
