@@ -206,7 +206,7 @@ def test_an_upgrade_among_busy_agents_is_no_deadlock(
 
     def be_busy(number: int, statements: Sequence[str]) -> None:
         """Write both tables, again and again, one agent in one order and one in the other."""
-        busy = Database(empty_database_url, patience=20)
+        busy = Database(empty_database_url, patience=PATIENCE)
         while not over.is_set():
             try:
                 with busy.write() as connection:
