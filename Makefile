@@ -5,6 +5,9 @@ SHOWN := $(PYTHON) scripts/progress.py
 PYTEST := $(BIN)/pytest -q -n 3 --durations 5
 QUICK := tests/unit tests/contract tests/agent tests/cli tests/tui
 
+# Where it is set, each dcron that a test starts compiles the program again, which takes as long as its work.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test slow short lint check format faults bench screenshots clean
 

@@ -39,8 +39,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in SLOW_FOLDERS:
             item.add_marker(SLOW_FOLDERS[folder])
-        if any(item.get_closest_marker(name) for name in SLOW_MARKERS) or _repeats_on_postgres(item, folder):
+        if any(item.get_closest_marker(name) for name in SLOW_MARKERS):
             item.add_marker("slow")
+        if _repeats_on_postgres(item, folder):
+            item.add_marker("slow")
+            item.add_marker("long")
 
 
 def _repeats_on_postgres(item: pytest.Item, folder: str) -> bool:
