@@ -41,8 +41,9 @@ test: .venv/development ## the quick tests, on SQLite and on a Postgres of its o
 slow: .venv/development ## the other tests, and a longer search for counterexamples
 	$(PYTEST) --dist worksteal -m "slow or hypothesis" --hypothesis-profile full
 
+# Four at once: these tests wait for agents most of the time.
 short: .venv/development ## of `make slow` what takes no half minute, with fewer examples: .ci/run
-	DCRON_TEST_SEEDS=20 $(PYTEST) --dist worksteal -m "(slow or hypothesis) and not long" --hypothesis-profile short
+	DCRON_TEST_SEEDS=20 $(PYTEST) -n 4 --dist worksteal -m "(slow or hypothesis) and not long" --hypothesis-profile short
 
 lint: .venv/development ## formatting, style, types, layers, import circles
 	$(BIN)/ruff format --check .

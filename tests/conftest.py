@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -17,6 +18,8 @@ from tests.support import compiled_once, databases
 
 gc.set_threshold(100_000, 50, 1_000)  # until all tests are collected: they stay for good
 compiled_once.install()
+os.environ.pop("TZ", None)  # tests have the zone of their machine, however they are started
+time.tzset()
 
 BACKENDS = ("sqlite", "postgres")
 TESTS = Path(__file__).parent
