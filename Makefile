@@ -1,6 +1,7 @@
 # Everything a developer types. `make` alone lists it.
 PYTHON ?= python3
 BIN := .venv/bin
+SHOWN := $(PYTHON) scripts/progress.py
 PYTEST := $(BIN)/pytest -q -n 3 --durations 5
 QUICK := tests/unit tests/contract tests/agent tests/cli tests/tui
 
@@ -12,18 +13,18 @@ help: ## list these words
 
 .venv/pip:
 	@echo "Creating the environment in .venv with $(PYTHON) ..."
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(SHOWN) $(PYTHON) -m venv .venv
+	@$(SHOWN) $(BIN)/python -m pip install --upgrade pip
 	@touch $@
 
 .venv/dcron: .venv/pip pyproject.toml
 	@echo "Installing dcron and the libraries it needs: up to a minute ..."
-	$(BIN)/pip install --quiet --editable .
+	@$(SHOWN) $(BIN)/pip install --progress-bar off --editable .
 	@touch $@
 
 .venv/development: .venv/dcron
 	@echo "Installing the tools for development: up to a minute ..."
-	$(BIN)/pip install --quiet --group dev
+	@$(SHOWN) $(BIN)/pip install --progress-bar off --group dev
 	@touch $@
 
 setup: .venv/development ## make the environment in .venv

@@ -94,6 +94,7 @@ def test_a_node_sends_the_test_of_its_channel(dcron: Dcron, command: str) -> Non
             while not stop.is_set():
                 node.step(stop)
                 time.sleep(0.05)
+            node.join()
 
     thread = threading.Thread(target=serve)
     thread.start()

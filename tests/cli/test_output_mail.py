@@ -69,12 +69,10 @@ def test_a_mail_equals_the_one_of_debian_s_cron(
 
 
 @pytest.mark.slow
-def test_each_run_that_prints_is_one_mail_to_each_address(
+def test_each_run_that_prints_is_one_mail_to_all_addresses(
     dcron: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crontab = b'MAILTO=ann@example.org,bob\n@yearly seq 3\n@yearly true\nMAILTO=""\n@yearly echo none\n'
     added = dcron.done("import", "--user", "root", "--json", "-", stdin=crontab).json["added"]
-    mails = mails_of_dcron(dcron, tmp_path, monkeypatch, added, 2)
-    assert sorted(str(mail["To"]) for mail in mails) == ["ann@example.org", "bob"]
-    assert {mail.get_payload() for mail in mails} == {"1\n2\n3\n"}
-    assert len({mail["Message-ID"] for mail in mails}) == 2
+    (mail,) = mails_of_dcron(dcron, tmp_path, monkeypatch, added, 1)
+    assert (str(mail["To"]), mail.get_payload()) == ("ann@example.org, bob", "1\n2\n3\n")

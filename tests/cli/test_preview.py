@@ -1,13 +1,14 @@
 """`preview`: the same instants as the agents', in a stable shape, without a database."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from dcron.cli.app import main
-from tests.support.cli import Dcron
+from tests.support.cli import Dcron, on_terminal
 
 OCCURRENCE = {"at", "local", "offset", "note", "reason", "starts_at"}
 
@@ -219,3 +220,45 @@ def test_a_task_with_jitter_is_shown_as_it_starts(sqlite: Dcron) -> None:
     assert starts == sorted(starts)
     assert "(12)" not in together.err
     assert sqlite.done("lint").out == ""
+
+
+IN_GREY, IN_BOLD, IN_YELLOW = (rf"\x1b\[{code}m([^\x1b]*)\x1b\[0m" for code in (2, 1, 33))
+BERLIN = ("-z", "Europe/Berlin")
+
+
+@pytest.mark.terminal
+def test_past_next_and_changed_times_have_colours_on_a_terminal(nowhere: Dcron) -> None:
+    now = datetime.now(UTC)
+    words = ["preview", "0 9 * * *", "-z", "UTC", "--from", f"{now - timedelta(days=2):%Y-%m-%d}", "-n", "5"]
+    shown = on_terminal(*words, url=nowhere.url).out
+    assert " ago" in re.findall(IN_GREY, shown)[0]
+    (following,) = re.findall(IN_BOLD, shown)
+    assert " in " in following
+    gap = ["30 2 * * *", *BERLIN, "--from", "2027-03-28", "-n", "2"]
+    changed = on_terminal("preview", *gap, url=nowhere.url)
+    notes = [text.strip() for text in re.findall(IN_YELLOW, changed.out)]
+    assert notes[0] == "02:30 does not exist on 2027-03-28: runs at 03:00, CEST"
+    assert notes[1].startswith("clock change Sun 2027-10-31: 02:30 comes twice")
+    assert not re.findall(IN_BOLD, changed.out), "the first one shown is not the next one"
+
+
+@pytest.mark.terminal
+def test_frozen_starts_have_a_colour_on_a_terminal(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "backup", "-z", "UTC", "@every 1h", "true")
+    sqlite.done("freeze", "--until", "+150m", "--reason", "database upgrade")
+    frozen = "skipped: frozen by .*: database upgrade"
+    shown = on_terminal("preview", "backup", "-n", "2", url=sqlite.url, size=(24, 120)).out
+    assert re.fullmatch(frozen, re.findall(IN_YELLOW, shown)[0].strip())
+    table = on_terminal("preview", "--all", "-n", "2", url=sqlite.url, size=(24, 160)).out
+    assert re.fullmatch(frozen, re.findall(IN_YELLOW, table)[0])
+
+
+@pytest.mark.terminal
+def test_without_colours_a_terminal_shows_the_same_text(nowhere: Dcron) -> None:
+    words = ["preview", "30 2 * * *", *BERLIN, "--from", "2027-03-28", "-n", "2"]
+    plain = on_terminal(*words, url=nowhere.url, NO_COLOR="1").out
+    assert "\x1b" not in plain
+    assert on_terminal(*words, url=nowhere.url, TERM="dumb").out == plain
+    assert re.sub(r"\x1b\[\d+m", "", on_terminal(*words, url=nowhere.url).out) == plain
+    piped = nowhere.done(*words)
+    assert plain.replace("\r\n", "\n") == piped.out + piped.err

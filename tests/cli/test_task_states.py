@@ -106,7 +106,11 @@ def test_every_list_has_the_same_tasks_in_a_state(dcron: Dcron, crontab: Stage) 
 def test_the_header_counts_the_tasks_that_the_filter_finds(crontab: Stage) -> None:
     counts = Dashboard(crontab.crontab).counts()
     assert (counts.tasks, counts.failed) == (len(CASES), len(EXPECTED["failed"]))
-    assert (counts.late, counts.paused) == (len(EXPECTED["late"]), len(EXPECTED["paused"]))
+    assert (counts.late.number, counts.paused) == (len(EXPECTED["late"]), len(EXPECTED["paused"]))
+    assert counts.late.since == min(
+        run.due_at for run in crontab.runs() if run.blocked is None and not run.state.is_final
+    )
+    assert counts.dead == len(EXPECTED["dead"])
 
 
 @pytest.mark.slow

@@ -450,7 +450,7 @@ def test_a_batch_of_several_transactions_is_undone_and_an_undo_that_stops_goes_o
     undo.undo(left)
     assert [task.definition() for task in stage.crontab.tasks()] == before
     redo = Undo(stage.crontab.acting("undo"))
-    redo.undo(redo.batch(batch))
+    redo.undo(redo.batch(str(undo.author.batch)))
     assert [task.definition() for task in stage.crontab.tasks()] == after
 
 

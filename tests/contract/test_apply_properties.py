@@ -123,9 +123,11 @@ def _require_undo_is_exact(stage: Stage, service: Apply, before: dict[int, TaskS
     if now == before:
         return
     assert next(iter(History(stage.crontab).changes(1))).batch == service.author.batch
+    batch = service.author.batch
     for expected in (before, now):
         undo = Undo(stage.crontab.acting("undo"))
-        undo.undo(undo.batch(service.author.batch))
+        undo.undo(undo.batch(batch))
+        batch = undo.author.batch
         found = states(stage)
         assert found.keys() == expected.keys()
         for task_id, state in found.items():

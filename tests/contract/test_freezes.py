@@ -165,7 +165,7 @@ def test_a_freeze_is_undone_and_redone(stage: Stage) -> None:
     undo = Undo(stage.crontab.acting("undo"))
     undo.undo(undo.change(change.id))
     assert freezes(stage).active() is None
-    undo.undo(undo.change(change.id))
+    undo.undo(undo.change(change.id + 1))
     active = freezes(stage).active()
     assert active
     assert active.id == freeze.id

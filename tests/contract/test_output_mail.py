@@ -70,6 +70,22 @@ def test_a_run_that_printed_is_a_notification_for_each_channel(stage: Stage) -> 
     assert set(first.facts) == {"host", "user", "env"}
 
 
+def test_several_addresses_are_one_mail_that_is_sent_again_as_one(
+    stage: Stage, sent: list[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.task("report", notify=("mailto:ann@example.org", "ops", "mailto:bob"), notify_on=("output",))
+    end(stage, "report")
+    assert [row.channel for row in rows(stage)] == ["mailto:ann@example.org,bob", "ops"]
+    with monkeypatch.context() as failing:
+        failing.setattr(Sent, "outcome", Outcome.FAILED)
+        deliver(stage)
+    stage.forward(seconds=30)
+    deliver(stage)
+    assert [message.to for message in sent] == [("ann@example.org", "bob")] * 2
+    assert len({message.id for message in sent}) == 1
+    assert [row.tries for row in rows(stage)] == [2, 0]
+
+
 def test_a_run_without_output_is_none_and_neither_is_a_task_that_mails_nothing(stage: Stage) -> None:
     stage.task("report", **ANN)
     stage.task("alerted", notify=("ops",), notify_on=("failing",))
@@ -114,6 +130,7 @@ class Sent:
     """Takes the place of the child process."""
 
     pid = 1
+    outcome = Outcome.SENT
     messages: list[Message] = []  # noqa: RUF012
 
     def __init__(self, name: str, kind: str, options: Any, messages: Sequence[Message], limit: float) -> None:
@@ -121,7 +138,7 @@ class Sent:
         Sent.messages += messages
 
     def results(self, _: object) -> list[Result]:
-        return [Result(Outcome.SENT)] * self._count
+        return [Result(self.outcome)] * self._count
 
 
 @pytest.fixture
@@ -134,7 +151,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
 def deliver(stage: Stage) -> None:
     """Let a node with a channel for mail send what waits."""
     mail = Channel("post", "mail", {"from": "dcron@example.org"})
-    Notifier(stage.database, "web-1", [mail]).step(threading.Event())
+    node = Notifier(stage.database, "web-1", [mail])
+    node.step(threading.Event())
+    node.join()
 
 
 def test_each_run_is_a_mail_of_its_own_without_a_pause(stage: Stage, sent: list[Message]) -> None:

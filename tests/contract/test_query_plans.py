@@ -242,7 +242,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
         connection, ChangeFilter(task_id=77, task="line-77"), 20, None
     ),
     "the changes of a batch": lambda connection, stage: changes.of_batch(connection, "b123456789"),
-    "the undo of a change": lambda connection, stage: changes.last_undo(connection, 77),
+    "the undo of a change": lambda connection, stage: changes.undos_of(connection, [77]),
     "the last change by name": lambda connection, stage: audit_log.last_of_name(connection, "line-77"),
     "the last change of a line": lambda connection, stage: audit_log.last_state(connection, 77),
     "a page of dead letters": lambda connection, stage: listings.dead_letters(

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from dcron.agent import notifier as notifier_module
-from dcron.agent.notifier import Notifier
+from dcron.agent.notifier import MOST_AT_ONCE, Notifier
 from dcron.channels import Channel
 from dcron.errors import DatabaseError, NotFound
 from dcron.model import Notification
@@ -20,6 +20,7 @@ from dcron.services.channels import Channels
 from dcron.services.settings import SharedSettings
 from dcron.store import notifications as outbox
 from dcron.store import upkeep
+from tests.support.cluster import wait_for
 from tests.support.stage import Stage
 
 GOOD = Result(Outcome.SENT)
@@ -75,6 +76,7 @@ def notifier(stage: Stage, name: str = "web-1", *channels: Channel) -> Notifier:
 def step(node: Notifier) -> None:
     """Let a node send what waits."""
     node.step(threading.Event())
+    node.join()
 
 
 def notify(
@@ -147,12 +149,96 @@ def test_channels_do_not_wait_for_each_other(stage: Stage, outside: Outside) -> 
         notify(stage, channel=channel)
     stage.forward(seconds=10)
     step(node)
-    assert [(name, message.to) for name, message in outside.received] == [
+    assert sorted((name, message.to) for name, message in outside.received) == [
         ("mailto:ann@example.org", ("ann@example.org",)),
         ("ops", ()),
         ("post", ()),
     ]
     assert [row.channel for row in rows(stage) if not row.sent_at] == ["elsewhere"]
+
+
+class Hanging:
+    """An answer that some channels do not give before the test says so."""
+
+    def __init__(self, outside: Outside, *channels: str) -> None:
+        self.go_on = threading.Event()
+        self.under_way: list[str] = []
+        self._outside, self._channels = outside, channels
+        outside.answer = self._answer
+
+    def _answer(self, message: Message) -> Result:
+        name = next(name for name, each in self._outside.received if each.id == message.id)
+        if not self._channels or name in self._channels:
+            self.under_way.append(name)
+            assert self.go_on.wait(60)
+        return GOOD
+
+
+def test_a_channel_that_hangs_delays_no_other(stage: Stage, outside: Outside) -> None:
+    hanging = Hanging(outside, "ops")
+    node, stop = notifier(stage, "web-1", OPS, MAIL), threading.Event()
+    notify(stage, channel="ops")
+    stage.forward(seconds=10)
+    node.step(stop)
+    wait_for(lambda: hanging.under_way, 60, "the first channel hangs")
+    notify(stage, channel="post", kind="output")
+    notify(stage, channel="mailto:ann@example.org", kind="output")
+    node.step(stop)
+    wait_for(lambda: [row.sent_at for row in rows(stage)[1:]] == [stage.now] * 2, 60, "the others send")
+    assert rows(stage)[0].holder == "web-1"
+    hanging.go_on.set()
+    node.join()
+    assert all(row.sent_at for row in rows(stage))
+
+
+def test_a_few_channels_send_at_once_and_the_others_follow(stage: Stage, outside: Outside) -> None:
+    hanging = Hanging(outside)
+    names = [f"c{number}" for number in range(MOST_AT_ONCE + 3)]
+    channels = [Channel(name, "command", {"command": "page"}) for name in names]
+    node = notifier(stage, "web-1", *channels)
+    for name in names:
+        notify(stage, channel=name)
+    stage.forward(seconds=10)
+    node.step(threading.Event())
+    wait_for(lambda: len(hanging.under_way) == MOST_AT_ONCE, 60, "a few channels send")
+    node.step(threading.Event())  # no channel is asked twice
+    assert sorted(hanging.under_way) == names[:MOST_AT_ONCE]
+    hanging.go_on.set()
+    node.join()
+    assert sorted(hanging.under_way) == names
+    assert {(row.tries, row.sent_by) for row in rows(stage)} == {(1, "web-1")}
+
+
+def test_all_addresses_send_by_one_mail_server_in_turn(stage: Stage, outside: Outside) -> None:
+    hanging = Hanging(outside)
+    node = notifier(stage, "web-1", OPS, MAIL)
+    for name in ("mailto:ann@example.org", "mailto:bob@example.org", "post", "ops"):
+        notify(stage, channel=name)
+    stage.forward(seconds=10)
+    node.step(threading.Event())
+    wait_for(lambda: len(hanging.under_way) == 2, 60, "both channels send")
+    assert sorted(hanging.under_way) == ["mailto:ann@example.org", "ops"]
+    hanging.go_on.set()
+    node.join()
+    assert len(outside.received) == 4
+
+
+@pytest.mark.parametrize("drains", [False, True])
+def test_a_node_that_ends_begins_no_further_channel(stage: Stage, outside: Outside, drains: bool) -> None:
+    hanging = Hanging(outside)
+    node, stop = notifier(stage, "web-1", OPS, MAIL), threading.Event()
+    for name in ("ops", "post", "mailto:ann@example.org"):
+        notify(stage, channel=name)
+    stage.forward(seconds=10)
+    node.step(stop)
+    wait_for(lambda: len(hanging.under_way) == 2, 60, "both channels send")
+    node.draining = drains
+    if not drains:
+        stop.set()
+    hanging.go_on.set()
+    node.join()
+    waiting = [row for row in rows(stage) if row.sent_at is None]
+    assert [(row.tries, row.holder) for row in waiting] == [(0, None)], "what is under way is sent"
 
 
 def test_many_are_sent_in_parts(stage: Stage, outside: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,13 +417,18 @@ def test_a_draining_node_claims_nothing(stage: Stage, outside: Outside) -> None:
     assert (outside.received, rows(stage)[0].tries) == ([], 0)
 
 
-def test_a_node_that_stops_gives_back_what_it_has_not_tried(stage: Stage, outside: Outside) -> None:
+@pytest.mark.parametrize("drains", [False, True])
+def test_a_node_that_ends_gives_back_what_it_has_not_tried(
+    stage: Stage, outside: Outside, drains: bool
+) -> None:
     node, stop = notifier(stage), threading.Event()
     notify(stage)
     stage.forward(seconds=10)
     with stage.database.write() as connection:
         claim = outbox.claim_alerts(connection, stage.database, "ops", "web-1", stage.now, 60)
-    stop.set()
+    node.draining = drains
+    if not drains:
+        stop.set()
     node._send(claim, stop)
     (row,) = rows(stage)
     assert (outside.received, row.tries, row.holder) == ([], 0, None)

@@ -19,7 +19,7 @@ from dcron.services.fleet import Fleet
 from dcron.services.history import History
 from dcron.services.settings import SharedSettings
 from dcron.services.trials import Trials
-from dcron.services.undo import LaterChanges, Undo
+from dcron.services.undo import AlreadyUndone, LaterChanges, Undo
 from dcron.store.changes import RecordedChange, state_of
 from dcron.store.runs import RunFilter
 from dcron.store.sql_deletions import FindDeletions
@@ -33,6 +33,13 @@ def undo(stage: Stage, found: Sequence[RecordedChange], *, force: bool = False) 
 
 def undo_last(stage: Stage, name: str, *, force: bool = False) -> None:
     undo(stage, Undo(stage.crontab).last_of(name), force=force)
+
+
+def redo_last(stage: Stage, name: str) -> None:
+    """Undo the undo that is the last change of this task."""
+    last = next(iter(History(stage.crontab).changes(1, name)))
+    assert last.undoes
+    undo(stage, Undo(stage.crontab).change(last.id))
 
 
 def edit(stage: Stage, task: str, **fields: object) -> Task:
@@ -58,7 +65,7 @@ def test_an_edit_is_undone_and_redone(stage: Stage) -> None:
     undo_last(stage, "a")
     assert stage.crontab.get("a").definition() == before.definition()
     assert stage.crontab.get("a").version == after.version + 1
-    undo_last(stage, "a")
+    redo_last(stage, "a")
     assert stage.crontab.get("a").definition() == after.definition()
 
 
@@ -73,7 +80,7 @@ def test_an_undone_pause_runs_again_and_an_undone_resume_is_paused_as_before(sta
     task = stage.crontab.acting().pause(stage.task("a"), "patching", stage.now.replace(hour=20))
     undo_last(stage, "a")
     assert stage.crontab.get("a").enabled
-    undo_last(stage, "a")
+    redo_last(stage, "a")
     paused = stage.crontab.get("a")
     assert (paused.enabled, paused.paused_reason, paused.paused_until) == (
         False,
@@ -118,7 +125,7 @@ def test_an_undone_addition_is_removed(stage: Stage) -> None:
     undo_last(stage, "a")
     with pytest.raises(NotFound):
         stage.crontab.get("a")
-    undo_last(stage, "a")
+    redo_last(stage, "a")
     assert stage.crontab.get("a")
 
 
@@ -192,7 +199,7 @@ def test_a_batch_is_undone_wholly_or_not_at_all(stage: Stage) -> None:
     undo_last(stage, "other")
     undo(stage, Undo(stage.crontab).batch(imported))
     assert stage.crontab.export_tasks() == []
-    undo(stage, Undo(stage.crontab).batch(imported))
+    undo(stage, Undo(stage.crontab).batch(batches(stage)[-1]))
     assert [each.name for each in stage.crontab.export_tasks()] == ["down", "other", "up"]
 
 
@@ -235,8 +242,47 @@ def test_a_change_of_something_else_is_undone_and_redone(stage: Stage, kind: str
     (batch,) = batches(stage)
     undo(stage, Undo(stage.crontab).batch(batch))
     assert read(stage) == before
-    undo(stage, Undo(stage.crontab).batch(batch))
+    undo(stage, Undo(stage.crontab).batch(batches(stage)[-1]))
     assert read(stage) == after
+
+
+def test_what_is_undone_already_is_refused_and_not_redone(stage: Stage) -> None:
+    crontab = stage.crontab.acting()
+    crontab.import_tasks([definition("a"), definition("b")])
+    (imported,) = batches(stage)
+    for round_ in range(2):
+        undo(stage, Undo(stage.crontab).batch(imported))
+        assert stage.crontab.export_tasks() == []
+        _, undone = batches(stage)[2 * round_ :]
+        with pytest.raises(AlreadyUndone, match=f"undone already; `dcron undo --batch {undone}` is the redo"):
+            Undo(stage.crontab).batch(imported)
+        with pytest.raises(
+            AlreadyUndone, match="the last change of a is an undo already; `dcron undo --change"
+        ):
+            Undo(stage.crontab).last_of("a")
+        with pytest.raises(AlreadyUndone, match="change 1 is undone already; `dcron undo --change"):
+            Undo(stage.crontab).change(1)
+        undo(stage, Undo(stage.crontab).batch(undone))
+        assert [each.name for each in stage.crontab.export_tasks()] == ["a", "b"]
+        with pytest.raises(AlreadyUndone, match=f"batch {undone} is undone already"):
+            Undo(stage.crontab).batch(undone)
+
+
+def test_a_batch_of_which_one_change_is_undone_undoes_the_others(stage: Stage) -> None:
+    crontab = stage.crontab.acting()
+    crontab.import_tasks([definition("a"), definition("b")])
+    undo(stage, Undo(stage.crontab).change(1))
+    undo(stage, Undo(stage.crontab).batch(batches(stage)[0]))
+    assert stage.crontab.export_tasks() == []
+
+
+def test_changes_that_undo_each_other_by_hand_do_not_hang_the_undo(stage: Stage) -> None:
+    stage.task("a")
+    edit(stage, "a", timeout=60.0)
+    stage.sql("UPDATE changes SET undoes = 3 - id")
+    with pytest.raises(AlreadyUndone):
+        Undo(stage.crontab).change(1)
+    assert [each.id for each in Undo(stage.crontab).change(2)] == [2]
 
 
 def test_a_run_is_not_undone(stage: Stage) -> None:

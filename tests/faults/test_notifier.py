@@ -18,10 +18,12 @@ SHORT_LIMIT = (
 LEASE = 4
 
 
-def start(team: Cluster, command: str, limit: float = 30.0) -> AgentProcess:
-    """Start an agent with the channel `ops`, which runs this command."""
+def start(team: Cluster, command: str, limit: float = 30.0, **others: str) -> AgentProcess:
+    """Start an agent with the channel `ops`, which runs this command, and with `others`."""
     config = team.directory / "config.toml"
-    config.write_text(f"[notify.ops]\nkind = 'command'\ncommand = '{command}'\n")
+    commands = {"ops": command, **others}
+    tables = (f"[notify.{name}]\nkind = 'command'\ncommand = '{each}'\n" for name, each in commands.items())
+    config.write_text("".join(tables))
     program = ("-c", SHORT_LIMIT.format(limit))
     environment = {"DCRON_CONFIG": str(config)}
     return team.start_agent("web-1", lease=LEASE, program=program, environment=environment)
@@ -39,10 +41,10 @@ def row(team: Cluster, notification_id: int) -> Row[tuple[object, ...]]:
         return connection.execute(select(notifications).where(notifications.c.id == notification_id)).one()
 
 
-def send_test(team: Cluster) -> int:
+def send_test(team: Cluster, channel: str = "ops") -> int:
     """Let the agent send a test message; return its notification."""
-    wait_for(lambda: any("ops" in node.channels for node in team.alive()), 60, "the agent has the channel")
-    return Channels(team.crontab).request_test("ops")
+    wait_for(lambda: any(channel in node.channels for node in team.alive()), 60, "the agent has the channel")
+    return Channels(team.crontab).request_test(channel)
 
 
 def test_a_sender_that_hangs_is_killed_while_the_heartbeat_goes_on(team: Cluster, tmp_path: Path) -> None:
@@ -61,14 +63,20 @@ def test_a_sender_that_hangs_is_killed_while_the_heartbeat_goes_on(team: Cluster
     assert agent.wait(60) == 0
 
 
-def test_a_stopping_agent_gives_up_a_message_on_its_way(team: Cluster, tmp_path: Path) -> None:
-    begun = tmp_path / "begun"
-    agent = start(team, f"touch {begun}; sleep 3600", limit=45.0)
-    test = send_test(team)
-    wait_for(begun.exists, 60, "the command runs")
+def test_a_sender_that_hangs_delays_neither_another_channel_nor_the_end(
+    team: Cluster, tmp_path: Path
+) -> None:
+    begun, received = tmp_path / "begun", tmp_path / "received"
+    agent = start(team, f"touch {begun}; sleep 3600", limit=45.0, pager=f"touch {received}")
+    hanging = send_test(team)
+    wait_for(begun.exists, 60, "the first command runs")
+    other = send_test(team, "pager")
+    wait_for(lambda: row(team, other).sent_at, 60, "the other channel sends")
+    assert received.exists()
+    assert row(team, hanging).error is None, "it did so before the first one was killed"
     agent.terminate()
     assert agent.wait(60) == 0
-    found = row(team, test)
+    found = row(team, hanging)
     assert (found.sent_at, found.error) == (None, "the sender was ended"), "another node sends it again"
 
 

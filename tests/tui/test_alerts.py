@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from dcron.model import Task
+from dcron.model import Alert, Task
 from dcron.services.alerts import Alerts
+from dcron.services.dashboard import Activity, Counts
+from dcron.store.alert_list import UnacknowledgedAlerts
+from dcron.store.listings import LateTasks
+from dcron.tui.alert_line import fitting
 from tests.support.alerts import insert_alert
 from tests.support.statistics import ended_run, insert_runs
 from tests.support.tui import Screen, Stage
@@ -45,7 +49,7 @@ def test_open_alerts_are_shown_by_kind_and_lead_to_the_runs(stage: Stage) -> Non
 
     async def look() -> None:
         async with stage.screen() as screen:
-            await screen.shows("node web-2: lost since ")
+            await screen.shows("node web-2 has been lost since ")
             await screen.shows(", and 2 other alerts")
             await open_alerts(screen)
             assert list(screen.table.ids) == [etl, mail, node]
@@ -66,7 +70,7 @@ def test_a_reason_is_asked_for_and_the_line_goes(stage: Stage) -> None:
 
     async def look() -> None:
         async with stage.screen() as screen:
-            await screen.shows("mail: failing since ")
+            await screen.shows("mail has been failing since ")
             await open_alerts(screen)
             await screen.press("A")
             await screen.shows("acknowledge mail: failing?")
@@ -79,7 +83,7 @@ def test_a_reason_is_asked_for_and_the_line_goes(stage: Stage) -> None:
             await screen.press("enter")
             await screen.shows("dcron ack 1 -m 'on it'")
             assert known(stage) == ["on it"]
-            await screen.shows_not("mail: failing since ")
+            await screen.shows_not("mail has been failing since ")
             await screen.shows("on it; exit 3")
 
     play(look)
@@ -117,7 +121,7 @@ def test_a_command_acknowledges_and_a_small_screen_shows_the_line(stage: Stage) 
 
     async def look() -> None:
         async with stage.screen(size=(40, 10)) as screen:
-            await screen.shows("mail: failing since ")
+            await screen.shows("mail has been failing since ")
             await screen.press("colon")
             await screen.type("ack mail")
             await screen.press("enter")
@@ -143,3 +147,48 @@ def test_hostile_alerts_reach_no_line_of_the_screen(stage: Stage) -> None:
                     assert character.isprintable(), ascii(character)
 
     play(look)
+
+
+# The line in words -------------------------------------------------------------------------------------
+
+NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
+
+
+def counts(alert: Alert | None, others: int = 0, late: int = 0, dead: int = 0) -> Counts:
+    found = UnacknowledgedAlerts(1 + others, alert) if alert else None
+    since = NOON - timedelta(minutes=14) if late else None
+    return Counts(9, Activity(0, None, found), 0, 0, LateTasks(late, since), dead)
+
+
+def alert(kind: str = "failing", times: int = 1, name: str = "digest") -> Alert:
+    values = dict.fromkeys(Alert.__dataclass_fields__) | {"id": 1, "kind": kind, "times": times}
+    about = {"subject": "task:1", "task_id": 1, "task": name, "facts": {}}
+    times_of_it = {"opened_at": NOON - timedelta(hours=3), "last_at": NOON}
+    return Alert(**(values | about | times_of_it))  # type: ignore[arg-type]
+
+
+def line(found: Counts, room: int) -> str:
+    return "; ".join(text for text, _ in fitting(found, UTC, NOON, room))
+
+
+def test_what_is_wrong_is_said_in_words() -> None:
+    assert (
+        line(counts(alert(times=3), 0, 2, 5), 120)
+        == "digest failed 3 times since 09:00; 2 tasks are late, the longest by 14m; 5 dead letters"
+    )
+    assert line(counts(alert("late"), 1), 120) == "digest has been late since 09:00, and 1 other alert"
+    assert line(counts(None, late=1), 120) == "1 task is late by 14m"
+    assert line(counts(None, dead=1000), 120) == "1,000+ dead letters"
+    assert line(counts(None), 120) == ""
+
+
+def test_a_narrow_line_loses_words_from_its_end_and_then_the_middle_of_the_name() -> None:
+    found = counts(alert(times=3), 2, 2, 5)
+    assert line(found, 80).endswith("09:00, and 2 other alerts; 2 late (14m); 5 dead")
+    assert line(found, 60) == "digest failed 3 times since 09:00 (+2); 2 late (14m); 5 dead"
+    found = counts(alert(times=3, name="nightly-digest-of-the-orders-of-all-shops"), 2, 2, 5)
+    shown = line(found, 70)
+    assert len(shown) == 70
+    assert shown.startswith("nightly")
+    assert shown.endswith("shops failed 3 times since 09:00 (+2); 2 late (14m); 5 dead")
+    assert "…" in shown

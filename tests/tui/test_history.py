@@ -123,7 +123,9 @@ def test_later_changes_are_shown_before_they_are_lost(stage: Stage) -> None:
     assert (task.schedule, task.timeout) == ("30 2 * * *", None)
 
 
-def test_the_last_act_of_the_session_is_undone_and_redone(stage: Stage) -> None:
+def test_the_last_act_of_the_session_is_undone_then_the_one_before_and_an_undo_is_redone(
+    stage: Stage,
+) -> None:
     stage.add("backup")
     stage.add("other")
 
@@ -140,6 +142,13 @@ def test_the_last_act_of_the_session_is_undone_and_redone(stage: Stage) -> None:
             await screen.shows("undo your last act?")
             await agree(screen)
             await screen.until(lambda: stage.crontab.names("backup", 1))
+            await screen.press("u")
+            await screen.shows("all of your acts here are undone")
+            assert stage.crontab.names("backup", 1)
+            await screen.type(":history")
+            await screen.press("enter")
+            await screen.until(lambda: len(screen.table.ids) == 5)
+            await screen.until(lambda: screen.table.has_focus)
             await screen.press("u")
             await screen.shows("removed backup")
             await screen.press("escape")

@@ -12,6 +12,7 @@ from dcron.model import Definition
 from dcron.notifying import Message
 from dcron.notifying.senders import Channel
 from dcron.notifying.senders import mail as sender
+from dcron.policy.channels import addresses_of, joined
 from dcron.presentation import cron_mail
 from dcron.presentation.cron_mail import LONGEST_BODY
 
@@ -28,7 +29,8 @@ def facts(task: Definition) -> dict[str, Any]:
 
 def sent(task: Definition, mail: cron_mail.CronMail) -> Any:
     """Return the mail as sendmail gets it."""
-    to = tuple(channel.removeprefix("mailto:") for channel in task.notify)
+    (channel,) = joined(task.notify)
+    to = addresses_of(channel)
     message = Message("1", mail.subject, mail.text, to=to, headers=mail.headers)
     return sender.compose(Channel("post", "mail", {}), message)
 
@@ -47,6 +49,14 @@ def test_a_mail_has_the_headers_and_the_body_of_cron(name: str) -> None:
     assert sorted(ours.get_all("X-Cron-Env", [])) == sorted(recorded.get_all("X-Cron-Env", []))
     assert ours.get_content_type() == recorded.get_content_type()
     assert ours.get_payload(decode=True).rstrip(b"\n") == output.rstrip(b"\n")
+
+
+def test_several_addresses_are_one_mail_as_of_cron() -> None:
+    content = read("MAILTO=ann,ops@example.org\n0 6 * * * date\n", source="jobs", timezone="UTC")
+    (task,) = content.definitions
+    mail = sent(task, cron_mail.compose("date", task.env, {}, b"x\n", 2, 1))
+    assert b"To: ann,ops@example.org" in mail.as_bytes(policy=sender._POLICY).splitlines()
+    assert ("X-Cron-Env", "<MAILTO=ann,ops@example.org>") in mail.items()
 
 
 def test_the_sender_is_mailfrom_or_that_of_the_channel_or_cron_s() -> None:

@@ -1,14 +1,15 @@
 """The loop that sends notifications by the channels of its node.
 
-It has a thread of its own, and each message is sent by a child process with a time limit: a channel that
-hangs cannot delay a heartbeat. The heartbeat finds in a statement of its own whether something waits, so an
-idle agent sends no statement for it.
+It has threads of its own, one for each channel under way, and each message is sent by a child process with a
+time limit: a channel that hangs delays neither a heartbeat nor another channel. The heartbeat finds in a
+statement of its own whether something waits, so an idle agent sends no statement for it.
 """
 
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
@@ -16,12 +17,13 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from dcron.channels import MAILTO, Channel, offered
+from dcron.channels import Channel, offered
 from dcron.database import Database
 from dcron.errors import ROW_ERRORS, DatabaseError, DcronError, NotFound, unexpected
 from dcron.model import Notification
 from dcron.notifying import Delivery, Message, Outcome, Result
 from dcron.notifying.client import LIMIT
+from dcron.policy.channels import addresses_of, is_mail
 from dcron.presentation import alert_message, cron_mail
 from dcron.presentation.humanize import plural
 from dcron.safetext import safe
@@ -30,6 +32,8 @@ from dcron.store.notifications import OUTPUT, Claim
 
 log = logging.getLogger("dcron.agent")
 
+MOST_AT_ONCE = 4
+"""Child processes of one node. Further channels wait in the order in which they were found."""
 _LAST_SECONDS = 5.0
 """Seconds that a stopping agent waits for a message on its way."""
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -39,7 +43,7 @@ Group = Sequence[Notification]
 
 
 class Notifier:
-    """Sends what waits for the channels of one node, one message at a time."""
+    """Sends what waits for the channels of one node: side by side, but one message at a time by each."""
 
     def __init__(
         self,
@@ -59,8 +63,16 @@ class Notifier:
         self._strict = strict
         self._limit = limit
         self._wake = threading.Event()
+        self._lock = threading.Lock()
+        """Of the three collections below."""
+        self._due: dict[str, None] = {}
+        """The channels that wait for a thread, in the order in which they were found."""
+        self._senders: dict[str, threading.Thread] = {}
+        """The threads that send, by the `_route` of their channel."""
         self.children: frozenset[int] = frozenset()
-        """The pids of child processes that only this loop waits for."""
+        """The pids of child processes that only these threads wait for."""
+        self._transaction = threading.Lock()
+        """One transaction at a time: sending needs one connection, however many channels are under way."""
         self.draining = False
         """A draining node claims nothing new."""
 
@@ -79,31 +91,83 @@ class Notifier:
             self._wake.clear()
             if not stop.is_set():
                 self.step(stop)
+        self.join()
 
     def step(self, stop: threading.Event) -> None:
-        """Send one message for each channel for which something waits, and some outputs of runs."""
+        """Begin to send one message, and some outputs of runs, by each channel for which something waits."""
         try:
-            with self._database.read() as connection:
-                now = self._database.now(connection)
+            with self._reading() as (connection, now):
                 waiting = notifications.waiting_channels(connection, self.names, now)
-            for name in waiting:
-                for claim in (self._claim_alerts, self._claim_outputs):
-                    if stop.is_set() or self.draining:
-                        return
-                    self._send(claim(name), stop)
+            with self._lock:
+                self._due |= dict.fromkeys(waiting)
+                self._begin(stop)
+        except Exception as error:  # the next heartbeat tries again
+            _report_error(error)
+
+    def join(self) -> None:
+        """Wait until nothing is being sent any more."""
+        while True:
+            with self._lock:
+                senders = list(self._senders.values())
+            if not senders:
+                return
+            for sender in senders:
+                sender.join()
+
+    def _begin(self, stop: threading.Event) -> None:
+        """Start a thread for each channel that may send now. The caller has the lock."""
+        for name in list(self._due):
+            if len(self._senders) >= MOST_AT_ONCE:
+                return
+            if (route := self._route(name)) not in self._senders:
+                del self._due[name]
+                sender = threading.Thread(
+                    target=self._serve, args=(name, route, stop), name=f"dcron-notifier-{route}", daemon=True
+                )
+                sender.start()
+                self._senders[route] = sender
+
+    def _route(self, name: str) -> str:
+        """Return the configured channel by which a channel sends: one mail server serves all addresses."""
+        return self._mail.name if self._mail and is_mail(name) else name
+
+    def _serve(self, name: str, route: str, stop: threading.Event) -> None:
+        """Send what waits for one channel; then let the next channel begin."""
+        try:
+            for claim in (self._claim_alerts, self._claim_outputs):
+                if self._is_ending(stop):
+                    break
+                self._send(claim(name), stop)
         except Exception as error:  # the next heartbeat finds the rest
-            reason = error if isinstance(error, DcronError) else unexpected(error)
-            log.warning("notifications: %s", reason, extra={"event": "notification-failed"})
+            _report_error(error)
+        finally:
+            with self._lock:
+                del self._senders[route]
+                if self._is_ending(stop):
+                    self._due.clear()
+                else:
+                    self._begin(stop)
+
+    def _is_ending(self, stop: threading.Event) -> bool:
+        return stop.is_set() or self.draining
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Connection, datetime]]:
+        with self._transaction, self._database.read() as connection:
+            yield connection, self._database.now(connection)
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Connection, datetime]]:
+        with self._transaction, self._database.write() as connection:
+            yield connection, self._database.now(connection)
 
     def _claim_alerts(self, name: str) -> Claim:
-        with self._database.write() as connection:
-            now = self._database.now(connection)
+        with self._writing() as (connection, now):
             pause = notifications.pause(connection)
             return notifications.claim_alerts(connection, self._database, name, self._node_id, now, pause)
 
     def _claim_outputs(self, name: str) -> Claim:
-        with self._database.write() as connection:
-            now = self._database.now(connection)
+        with self._writing() as (connection, now):
             return notifications.claim_outputs(connection, self._database, name, self._node_id, now)
 
     def _send(self, claim: Claim, stop: threading.Event) -> None:
@@ -133,28 +197,29 @@ class Notifier:
         self, claim: Claim, groups: Sequence[Group], began: float, stop: threading.Event
     ) -> list[Result] | None:
         """Send the messages; return what became of them, or None if there is no time left to send them."""
-        channel = self._mail if claim.channel.startswith(f"{MAILTO}:") else self._channels.get(claim.channel)
+        channel = self._mail if is_mail(claim.channel) else self._channels.get(claim.channel)
         if channel is None:
             raise NotFound(f"{self._node_id} has no channel {claim.channel}")
         options = channel.resolved(os.environ, strict=self._strict)
         results: list[Result | None] = [None] * len(groups)
         messages: dict[int, Message] = {}
-        with self._database.read() as connection:
-            now = self._database.now(connection)
+        with self._reading() as (connection, now):
             for number, group in enumerate(groups):
                 try:
                     messages[number] = _message(connection, claim.channel, group, now, options.get("from"))
                 except ROW_ERRORS as error:  # rows edited by hand: they must not hold up the others
                     results[number] = Result(Outcome.FAILED, unexpected(error))
-        if stop.is_set() or monotonic() - began > notifications.HOLD - self._limit:
+        if self._is_ending(stop) or monotonic() - began > notifications.HOLD - self._limit:
             return None  # the hold would be over before the result is known
         if messages:
             delivery = Delivery(claim.channel, channel.kind, options, list(messages.values()), self._limit)
-            self.children |= {delivery.pid}
+            with self._lock:
+                self.children |= {delivery.pid}
             try:
                 found = delivery.results(_Patience(stop).is_over)
             finally:
-                self.children -= {delivery.pid}
+                with self._lock:
+                    self.children -= {delivery.pid}
             for number, result in zip(messages, found, strict=True):
                 results[number] = _inert(result)
         return [result for result in results if result]
@@ -183,8 +248,8 @@ class Notifier:
         """Record what became of a claim. If the database does not answer in time, the hold runs out."""
         for pause in (*_PAUSES, None):
             try:
-                with self._database.write() as connection:
-                    write(connection, self._database.now(connection))
+                with self._writing() as (connection, now):
+                    write(connection, now)
                 return
             except DatabaseError as error:
                 if pause is None or stop.wait(pause):
@@ -194,6 +259,11 @@ class Notifier:
                         extra={"event": "notification-not-recorded"},
                     )
                     return
+
+
+def _report_error(error: Exception) -> None:
+    reason = error if isinstance(error, DcronError) else unexpected(error)
+    log.warning("notifications: %s", reason, extra={"event": "notification-failed"})
 
 
 def _inert(result: Result) -> Result:
@@ -230,11 +300,10 @@ def _message(
         message = _output_message(connection, group[0], sender)
     else:
         message = alert_message.compose(alert_facts.read(connection, group, now))
-    address = channel.removeprefix(f"{MAILTO}:")
     return replace(
         message,
         id=message_id(group),
-        to=(address,) if address != channel else message.to,
+        to=addresses_of(channel) or message.to,
         facts={**message.facts, "notifications": [_facts(row) for row in group]},
     )
 
@@ -264,7 +333,8 @@ def _report(channel: str, group: Group, result: Result) -> None:
     """Log what became of a message."""
     what = plural(len(group), "notification")
     if result.outcome is Outcome.SENT:
-        log.info("channel %s: sent %s", channel, what, extra={"event": "notification-sent"})
+        level, but = (logging.WARNING, f", but {result.detail}") if result.detail else (logging.INFO, "")
+        log.log(level, "channel %s: sent %s%s", channel, what, but, extra={"event": "notification-sent"})
         return
     log.warning(
         "channel %s: %s %s: %s%s",

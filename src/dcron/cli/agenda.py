@@ -15,6 +15,7 @@ from dcron.model import Definition, Task
 from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.policy.start_times import Minutes, TaskStart, merged, minute_of, starts_of
 from dcron.presentation import humanize, next_runs
+from dcron.presentation.emphasis import Notable, Past, Struck
 from dcron.schedule import Advice, Schedule, advise_all, zone
 
 BUSIEST = 5
@@ -63,7 +64,13 @@ def print_json(found: Iterable[TaskStart], tasks: Sequence[Definition], here: An
     return shown.count
 
 
-def print_agenda(found: Iterable[TaskStart], tasks: Sequence[Definition], here: Any, now: datetime) -> int:
+def print_agenda(
+    found: Iterable[TaskStart],
+    tasks: Sequence[Definition],
+    here: Any,
+    now: datetime,
+    frozen: FrozenTime = NEVER,
+) -> int:
     """Print a table in one zone, its busiest minutes and warnings; return how many starts there were."""
     shown = _Shown()
     columns = [
@@ -72,7 +79,7 @@ def print_agenda(found: Iterable[TaskStart], tasks: Sequence[Definition], here: 
         TableColumn("TASK", least=10),
         TableColumn("NOTE", least=8),
     ]
-    if not print_table(columns, _rows(shown.of(found), here, now)):
+    if not print_table(columns, _rows(shown.of(found), here, now, frozen)):
         console.note("nothing runs in this window" if tasks else "there are no tasks, or all are paused")
     busy = [(minute, number) for minute, number in shown.minutes.busiest(BUSIEST) if number > 1]
     if busy:
@@ -99,13 +106,19 @@ class _Shown:
             yield each
 
 
-def _rows(found: Iterable[TaskStart], here: Any, now: datetime) -> Iterator[list[str]]:
+def _rows(found: Iterable[TaskStart], here: Any, now: datetime, frozen: FrozenTime) -> Iterator[list[str]]:
     for at, task, occurrence in found:
         start = humanize.full(at.astimezone(here))
         skipped = occurrence.reason and f"skipped: {occurrence.reason}"
         moved = at != occurrence.at and f"{occurrence.at.astimezone(here):%H:%M:%S}, moved by jitter"
         remark = "; ".join(text for text in (moved, occurrence.note, skipped) if text)
-        yield [humanize.Struck(start) if skipped else start, humanize.left(at, now), task, remark]
+        if skipped:
+            start = Struck(start)
+        elif at < now:
+            start = Past(start)
+        if occurrence.note or (occurrence.reason and occurrence.reason == frozen.reason_at(at)):
+            remark = Notable(remark)
+        yield [start, humanize.left(at, now), task, remark]
 
 
 def advice(tasks: Sequence[Definition], now: datetime) -> list[Advice]:

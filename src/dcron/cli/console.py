@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from dcron.cli.colours import coloured
 from dcron.errors import Refused
 from dcron.safetext import safe, safe_lines
 
@@ -34,11 +35,6 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def has_colour() -> bool:
-    """Return whether stdout is a terminal that shows colours (no-color.org)."""
-    return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
 def data(line: str = "") -> None:
     """Print a line of data, made safe for terminals."""
     drawn(safe(line))
@@ -50,10 +46,10 @@ def drawn(line: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print a message on stderr, made safe for terminals; long lines are cut."""
+    """Print a message on stderr, made safe for terminals, in the colour of its kind; long lines are cut."""
     lines = (line[:LONGEST_LINE] + ("…" if len(line) > LONGEST_LINE else "") for line in text.split("\n"))
     try:
-        sys.stderr.write(safe_lines("\n".join(lines)) + "\n")
+        sys.stderr.write(coloured(safe_lines("\n".join(lines)), text, sys.stderr) + "\n")
         sys.stderr.flush()
     except OSError:  # the terminal is gone
         drop(sys.stderr)

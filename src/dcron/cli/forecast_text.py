@@ -5,7 +5,8 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from dcron.cli import console
-from dcron.cli.tables import AlarmCell, TableColumn, print_facts, print_table
+from dcron.cli.colours import AlarmCell
+from dcron.cli.tables import TableColumn, print_facts, print_table
 from dcron.model import LATE_AFTER, SkipCode
 from dcron.policy.forecast import (
     CrowdedMinute,

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from dcron.cli import console
+from dcron.cli.colours import ActiveCell, AlarmCell, GoodCell, Title, coloured
 from dcron.model import RunState
-from dcron.presentation.humanize import Struck
 from dcron.safetext import cells, safe, shorten
 
 SAMPLE = 200
 """Rows that set the widths of the columns; cells of later rows are cut or stick out."""
 GAP = "  "
-_RED, _GREEN, _CYAN, _BOLD, _STRUCK, _PLAIN = (f"\x1b[{code}m" for code in (31, 32, 36, 1, 9, 0))
 
 
 @dataclass(frozen=True)
@@ -28,25 +27,6 @@ class TableColumn:
     """Cut the beginning, not the end, as in the name of a zone."""
     spare: bool = False
     """Omit this column first if the terminal is too narrow."""
-
-
-class AlarmCell(str):
-    """A cell that is highlighted."""
-
-
-class GoodCell(str):
-    """A cell about a success."""
-
-
-class ActiveCell(str):
-    """A cell about what runs now."""
-
-
-class Title(str):
-    """The name of a column."""
-
-
-_COLOURS = {Title: _BOLD, AlarmCell: _RED, GoodCell: _GREEN, ActiveCell: _CYAN, Struck: _STRUCK}
 
 
 def print_table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> int:
@@ -79,8 +59,8 @@ def print_facts(facts: Iterable[tuple[str, str | Sequence[str] | None]]) -> None
 
 
 def shown_line(line: str) -> str:
-    """Return the line, safe for terminals, struck through if it is `Struck`."""
-    return _coloured(safe(line), line)
+    """Return the line, safe for terminals, in the colour of its kind."""
+    return coloured(safe(line), line)
 
 
 def state_cell(text: str, state: RunState) -> str:
@@ -138,14 +118,9 @@ def _line(columns: Sequence[TableColumn], widths: Sequence[int], row: Sequence[s
             continue
         text = _cut(cell, width, column)
         space = " " * (width - cells(text))
-        text = _coloured(text, cell)
+        text = coloured(text, cell)
         shown.append(space + text if column.right else text + space)
     return GAP.join(shown).rstrip()
-
-
-def _coloured(text: str, cell: str) -> str:
-    colour = next((code for kind, code in _COLOURS.items() if isinstance(cell, kind)), None)
-    return f"{colour}{text}{_PLAIN}" if colour and console.has_colour() else text
 
 
 def _cut(cell: str, width: int, column: TableColumn) -> str:

@@ -30,7 +30,8 @@ def show(changes: "Changes", now: "datetime") -> None:
 
 
 def _show_change(change: "TaskChange", now: "datetime") -> None:
-    from dcron.cli.tables import AlarmCell, print_facts
+    from dcron.cli.colours import AlarmCell
+    from dcron.cli.tables import print_facts
     from dcron.presentation import next_runs
 
     lines = [line[:LONGEST] + ("…" if len(line) > LONGEST else "") for line in change.difference()]

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from dcron.cli.tables import AlarmCell, TableColumn, state_cell
+from dcron.cli.colours import AlarmCell
+from dcron.cli.tables import TableColumn, state_cell
 from dcron.model import Run
 from dcron.presentation import humanize
 

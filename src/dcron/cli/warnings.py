@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dcron.cli import console
 from dcron.cli.context import own_zone
 from dcron.model import Definition, Node, Task
+from dcron.presentation.emphasis import Notable
 
 if TYPE_CHECKING:
     from dcron.schedule import ClockTransition, Rules
@@ -87,7 +88,7 @@ def print_unsendable(channels: Iterable[str], fleet: Sequence[Node]) -> None:
 def print_clock_changes(changes: "Iterable[ClockTransition]") -> None:
     """Print the effects of clock changes on the schedule."""
     for change in changes:
-        console.note(f"clock change {change.local:%a %Y-%m-%d}: {change.text}")
+        console.note(Notable(f"clock change {change.local:%a %Y-%m-%d}: {change.text}"))
 
 
 def why_idle(fleet: Sequence[Node]) -> str | None:

@@ -28,12 +28,12 @@ def main() -> None:
 
 def _send(channel: Channel, message: Message) -> dict[str, Any]:
     try:
-        SENDERS[channel.kind](channel, message)
+        detail = SENDERS[channel.kind](channel, message)
     except SendError as error:
         return {"outcome": error.outcome, "error": str(error), "detail": error.detail}
     except Exception as error:  # of a library: it is not known how far it came
         return {"outcome": Outcome.UNKNOWN, "error": f"{type(error).__name__}: {error}", "detail": None}
-    return {"outcome": Outcome.SENT, "error": None, "detail": None}
+    return {"outcome": Outcome.SENT, "error": None, "detail": detail}
 
 
 def _first_line() -> bytes:

@@ -41,7 +41,8 @@ class Result:
     error: str | None = None
     """Why it was not sent. Repeats no secret."""
     detail: str | None = None
-    """What a failed command wrote to stderr last: for the operator's eyes, not for the database."""
+    """What a failed command wrote to stderr last, or who did not get a message that was sent: for the
+    operator's eyes, not for the database."""
 
 
 class SendError(Exception):

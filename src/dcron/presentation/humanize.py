@@ -18,10 +18,6 @@ WAITS_FOR = {
 """Why a waiting run is not started, even if it is due."""
 
 
-class Struck(str):
-    """A text that is struck through, because it will not happen. The text says so too."""
-
-
 def span(seconds: float) -> str:
     """Return `2m 53s`: the two largest units, rounded down."""
     left = max(0, int(seconds))

@@ -10,7 +10,7 @@ from dcron.policy import schedule_of as policy_schedule_of
 from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.policy.start_times import TaskStart, starts_of, until_ran
 from dcron.presentation import humanize
-from dcron.presentation.humanize import Struck
+from dcron.presentation.emphasis import Notable, Past, Struck
 from dcron.schedule import (
     ClockTransition,
     Occurrence,
@@ -136,10 +136,13 @@ def _few_skipped(found: Iterable[TaskStart], now: datetime) -> Iterator[str]:
             yield "    and so on"
 
 
-def occurrence_lines(found: Iterable[TaskStart], now: datetime, *, utc: bool = False) -> Iterator[str]:
+def occurrence_lines(
+    found: Iterable[TaskStart], now: datetime, *, utc: bool = False, frozen: FrozenTime = NEVER
+) -> Iterator[str]:
     """Yield each occurrence in local time, with `utc` also in UTC, and its start; then its notes.
 
-    A skipped occurrence is struck through.
+    A skipped occurrence is `Struck`, another one before `now` is `Past`. A note about a clock change, or
+    about a start in `frozen` time, is `Notable`.
     """
     for start in found:
         each = start.occurrence
@@ -148,10 +151,12 @@ def occurrence_lines(found: Iterable[TaskStart], now: datetime, *, utc: bool = F
             local = f"{local:<{LOCAL_CELLS}}   {each.at:%Y-%m-%d %H:%M:%S}Z"
         moved = moved_by_jitter(start)
         text = f"{local}   {f'{moved}, ' if moved else ''}{_distance(start.at, now)}"
-        yield Struck(text) if each.reason else text
-        for remark in (each.note, each.reason and f"skipped: {each.reason}"):
-            if remark:
-                yield f"    {remark}"
+        yield Struck(text) if each.reason else Past(text) if start.at < now else text
+        if each.note:
+            yield Notable(f"    {each.note}")
+        if each.reason:
+            skipped = f"    skipped: {each.reason}"
+            yield Notable(skipped) if each.reason == frozen.reason_at(start.at) else skipped
 
 
 def short_lines(found: Iterable[TaskStart], now: datetime) -> Iterator[str]:

@@ -51,7 +51,7 @@ from dcron.store import (
 )
 from dcron.store.alert_list import UnacknowledgedAlerts
 from dcron.store.fleet_figures import DueRuns
-from dcron.store.listings import DeadLettersPage, DeadTask, RunCursor, RunListFilter, RunsPage
+from dcron.store.listings import DeadLettersPage, DeadTask, LateTasks, RunCursor, RunListFilter, RunsPage
 from dcron.store.prune import pruning
 from dcron.store.retention import EARLIEST
 from dcron.store.search_terms import TASK_ORDERS, Term
@@ -59,6 +59,8 @@ from dcron.store.search_terms import TASK_ORDERS, Term
 MOST_ALIVE = 1000
 MOST_ALERTS = 500
 MOST_DEAD_TASKS = 1000
+MOST_DEAD_COUNTED = 1000
+"""Most dead letters that the header counts."""
 BY_PREFIX = "name prefix"
 """Instead of the key of a label: groups by the beginnings of names. No label has a key with a space."""
 _SEPARATOR = re.compile(r"[-_./:]")
@@ -145,12 +147,19 @@ class Counts:
     activity: Activity
     failed: int
     paused: int
-    late: int
+    late: LateTasks
+    dead: int
+    """Dead letters, up to MOST_DEAD_COUNTED."""
     pruned_at: datetime | None = None
     """When the last round of pruning ended."""
     pruned_runs: int = 0
     oldest_end: datetime | None = None
     """When the oldest run in the history ended."""
+
+    @property
+    def has_more_dead(self) -> bool:
+        """Return whether there may be more dead letters than were counted."""
+        return self.dead >= MOST_DEAD_COUNTED
 
 
 @dataclass(frozen=True)
@@ -313,7 +322,8 @@ class Dashboard:
                 activity=_activity(connection, now),
                 failed=listings.count_tasks(connection, Term("failed"), now=now),
                 paused=listings.count_tasks(connection, Term("paused"), now=now),
-                late=listings.count_late(connection, now),
+                late=listings.late_tasks(connection, now),
+                dead=listings.count_dead(connection, MOST_DEAD_COUNTED),
                 pruned_at=pruned.ran_at,
                 pruned_runs=pruned.runs,
                 oldest_end=finished_runs.first_end(connection, EARLIEST),

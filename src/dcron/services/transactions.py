@@ -21,11 +21,6 @@ Before = Definition | None
 After = Definition | None
 
 
-def is_divided(number: int) -> bool:
-    """Return whether so many changes are made in several transactions."""
-    return number > MOST_AT_ONCE
-
-
 def rest() -> None:
     """Wait between two such transactions, so that agents and others write."""
     sleep(REST)
@@ -37,7 +32,7 @@ def in_transactions(writes: Sequence[T], states: Callable[[T], tuple[Before, Aft
     `states` returns a task before and after a write. A task comes after those that it waits for. Tasks that
     need each other are in one transaction: a renamed task, and the tasks that wait for it.
     """
-    if not is_divided(len(writes)):
+    if len(writes) <= MOST_AT_ONCE:
         return [list(writes)] if writes else []
     pages: list[list[T]] = [[]]
     for group in groups_in_order(_needs([states(each) for each in writes])):

@@ -1,6 +1,7 @@
-"""Undo changes: write the former state as a new change, which can be undone in turn."""
+"""Undo changes: write the former state as a new change. The undo of that change is the redo."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,7 @@ from dcron.services.history import batch_of
 from dcron.services.service import Service
 from dcron.services.task_writer import TaskWriter
 from dcron.services.text_edits import TaskChange
-from dcron.services.transactions import in_transactions, is_divided, rest
+from dcron.services.transactions import in_transactions, rest
 from dcron.store import audit_log, calendars, changes, freezes, nodes, queues, settings, sql_deletions, tasks
 from dcron.store.changes import RecordedChange, TaskState, state_of
 
@@ -30,6 +31,10 @@ class LaterChanges(Conflict):
         """`later` is empty if the change is not on record, such as one with plain SQL."""
         super().__init__(f"{subject} was changed since then; --force undoes it all the same")
         self.later = later
+
+
+class AlreadyUndone(Refused):
+    """What is to be undone is undone already. A second undo is no redo: a script may be started twice."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,10 @@ class Undo(Service):
     # What to undo -----------------------------------------------------------------------------------
 
     def last_of(self, name: str) -> list[RecordedChange]:
-        """Return the latest change of a task of exactly this name, which may be removed. Raises NotFound."""
+        """Return the latest change of a task of exactly this name, which may be removed.
+
+        Raises NotFound, and AlreadyUndone if that change is an undo.
+        """
         self._record_deletion(name)
         with self.database.read() as connection:
             removed = task_names.removed_id(connection, name)
@@ -70,6 +78,9 @@ class Undo(Service):
             last = changes.last_of_task(connection, task_id)
         if last is None:
             raise NotFound(f"no change of {name} is on record")
+        if last.undoes is not None:
+            redo = f"`dcron undo --change {last.id}` is the redo"
+            raise AlreadyUndone(f"the last change of {name} is an undo already; {redo}")
         return [last]
 
     def _record_deletion(self, name: str) -> None:
@@ -81,29 +92,62 @@ class Undo(Service):
                 sql_deletions.record(connection, self.database.now(connection), [removed])
 
     def change(self, change_id: int) -> list[RecordedChange]:
-        """Return this change; if it was undone, the change that has undone it. Raises NotFound."""
+        """Return this change; if it was redone, the change that has redone it.
+
+        Raises NotFound, and AlreadyUndone.
+        """
         with self.database.read() as connection:
             found = changes.by_id(connection, min(change_id, LAST_RUN))
             if found is None:
                 raise NotFound(f"there is no change {change_id}; `dcron history` shows the changes")
-            while later := changes.last_undo(connection, found.id):
-                found = later
-        return [found]
+            last = _last_undos(connection, [found])[found.id]
+        if last.is_undo:
+            redo = f"`dcron undo --change {last.change.id}` is the redo"
+            raise AlreadyUndone(f"change {found.id} is undone already; {redo}")
+        return [last.change]
 
     def batch(self, text: str) -> list[RecordedChange]:
-        """Return the changes of this batch; if it was undone, those of the batch that has undone it.
+        """Return the changes of this batch that are not undone; if some were redone, those that redid them.
 
-        Raises NotFound.
+        Raises NotFound, and AlreadyUndone.
         """
         with self.database.read() as connection:
-            found = changes.of_batch(connection, batch_of(connection, text))
-            while later := next(filter(None, (changes.last_undo(connection, c.id) for c in found)), None):
-                if later.batch is None or later.batch == found[0].batch:
-                    break
-                if left := _not_undone(connection, found):
-                    return left
-                found = changes.of_batch(connection, later.batch)
-        return found
+            batch = batch_of(connection, text)
+            by_subject = defaultdict[object, list[RecordedChange]](list)
+            for change in changes.of_batch(connection, batch):
+                by_subject[_subject_key(change)].append(change)
+            lasts = _last_undos(connection, [each[-1] for each in by_subject.values()])
+        left: list[RecordedChange] = []
+        for of_subject in by_subject.values():
+            last = lasts[of_subject[-1].id]
+            if not last.is_undo:
+                left += of_subject if last.change is of_subject[-1] else [last.change]
+        if not left:
+            undos = sorted(last.change.batch or str(last.change.id) for last in lasts.values())
+            redo = " and ".join(f"`dcron undo --batch {each}`" for each in dict.fromkeys(undos))
+            raise AlreadyUndone(f"batch {batch} is undone already; {redo} is the redo")
+        return sorted(left, key=lambda each: each.id)
+
+    def last_act(self, batches: Sequence[str]) -> tuple[str, list[RecordedChange]]:
+        """Return the last of these batches that is neither an undo nor undone, and its changes to undo.
+
+        Raises Refused if there is none.
+        """
+        has_undone = False
+        for batch in reversed(batches):
+            with self.database.read() as connection:
+                made = changes.of_batch(connection, batch)
+            if not made or not all(each.undoes is None and _can_undo(each) for each in made):
+                continue
+            try:
+                return batch, self.batch(batch)
+            except AlreadyUndone:
+                has_undone = True
+        if has_undone:
+            raise AlreadyUndone(
+                "nothing to undo: all of your acts here are undone; undo the undo to redo one"
+            )
+        raise Refused("nothing to undo: you have changed nothing here")
 
     # Undo -------------------------------------------------------------------------------------------
 
@@ -315,13 +359,25 @@ _WRITERS = {
 }
 
 
-def _not_undone(connection: Connection, found: Sequence[RecordedChange]) -> list[RecordedChange]:
-    """Return what is left of a batch in several transactions that was undone in part."""
-    if not is_divided(len(found)):
-        return []
-    undone = changes.undone_among(connection, [each.id for each in found])
-    left = {step.last.task_id for step in _steps(found) if step.last.id not in undone}
-    return [each for each in found if each.task_id in left]
+@dataclass(frozen=True)
+class _LastUndo:
+    """The last of a change, its undo, the undo of this, and so on."""
+
+    change: RecordedChange
+    is_undo: bool = False
+    """Whether it takes the change back; the change itself and its redo do not."""
+
+
+def _last_undos(connection: Connection, found: Iterable[RecordedChange]) -> dict[int, _LastUndo]:
+    """Return the last undo or redo of each of these changes, by their ids."""
+    lasts = {each.id: _LastUndo(each) for each in found}
+    ids = {each: each for each in lasts}
+    while ids:
+        undos = changes.undos_of(connection, list(ids))
+        for undone, undo in undos.items():
+            lasts[ids[undone]] = _LastUndo(undo, not lasts[ids[undone]].is_undo)
+        ids = {undo.id: ids[undone] for undone, undo in undos.items()}
+    return lasts
 
 
 def _states_of(step: Step) -> tuple[Definition | None, Definition | None]:
@@ -336,11 +392,20 @@ def _steps(found: Sequence[RecordedChange]) -> Iterator[Step]:
     for change in sorted(found, key=lambda each: each.id):
         if change.action == "retire":
             raise Refused(f"{change.subject} was a one-off whose run has succeeded; add it again")
-        if not change.has_states and change.kind not in OTHERS:
+        if not _can_undo(change):
             raise Refused(f"change {change.id} ({change.action}) cannot be undone: it is no change of a task")
-        key = change.kind, change.task_id if change.has_states and change.task_id else change.subject
+        key = _subject_key(change)
         steps[key] = replace(steps[key], last=change) if key in steps else Step(change, change)
     yield from sorted(steps.values(), key=lambda step: -step.last.id)
+
+
+def _can_undo(change: RecordedChange) -> bool:
+    return change.has_states or change.kind in OTHERS
+
+
+def _subject_key(change: RecordedChange) -> tuple[str, int | str]:
+    """Return what is the same for all changes of one task, calendar and so on."""
+    return change.kind, change.task_id if change.has_states and change.task_id else change.subject
 
 
 def _is_same(state: TaskState | None, other: TaskState | None, *, owned_alike: bool = True) -> bool:

@@ -167,17 +167,13 @@ def by_id(connection: Connection, change_id: int) -> RecordedChange | None:
     return _change(row) if row else None
 
 
-def last_undo(connection: Connection, change_id: int) -> RecordedChange | None:
-    """Return the latest change that undoes this one."""
-    row = connection.execute(_newest().where(changes.c.undoes == change_id).limit(1)).first()
-    return _change(row) if row else None
-
-
-def undone_among(connection: Connection, change_ids: Sequence[int]) -> set[int]:
-    """Return which of these changes were undone by a later one."""
+def undos_of(connection: Connection, change_ids: Sequence[int]) -> dict[int, RecordedChange]:
+    """Return, by the ids of those of these changes that were undone, the latest change that undoes each."""
     pages = (change_ids[start : start + PAGE] for start in range(0, len(change_ids), PAGE))
-    queries = (select(changes.c.undoes).where(changes.c.undoes.in_(page)) for page in pages)
-    return {found for query in queries for found in connection.scalars(query)}
+    later = changes.c.id > changes.c.undoes  # a row that was written by hand may undo itself
+    queries = (select(*_COLUMNS).where(changes.c.undoes.in_(page), later) for page in pages)
+    found = (_change(row) for query in queries for row in connection.execute(query.order_by(changes.c.id)))
+    return {change.undoes: change for change in found if change.undoes is not None}
 
 
 def of_batch(connection: Connection, batch: str) -> list[RecordedChange]:

@@ -124,7 +124,7 @@ def read(connection: Connection, database: Database) -> ClusterFigures:
             if left_out > 0
             else sum(task.failures > 0 for task in of_tasks)
         ),
-        tasks_late=listings.count_late(connection, now),
+        tasks_late=listings.late_tasks(connection, now).number,
         tasks_unserved=_count_unserved(connection, living, now),
         runs=states,
         oldest_due=oldest_due if oldest_due and oldest_due <= now else None,

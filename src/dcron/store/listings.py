@@ -4,11 +4,11 @@ A list of ids is cheap however long it is: the caller reads the rows that it sho
 """
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import BindParameter, Connection, Row, Select, and_, bindparam, false, func, or_, select, text
 
@@ -36,7 +36,7 @@ RECENT = 10
 WINDOW = 20_000
 """Runs that one query searches, so that a rare match does not hold up all other queries."""
 _PAGES_OF_LANES = 10
-"""Pages of lanes that `count_late` searches."""
+"""Pages of lanes that `late_tasks` searches."""
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
 """The columns of a run without what it executes."""
 
@@ -170,23 +170,43 @@ def count_alive(connection: Connection) -> int:
     return connection.scalar(select(func.count()).select_from(runs).where(text(ALIVE))) or 0
 
 
-def count_late(connection: Connection, now: datetime, most: int = 1_000) -> int:
+def count_dead(connection: Connection, most: int) -> int:
+    """Return how many dead letters there are, up to `most`."""
+    found = select(runs.c.id).where(text(DEAD)).limit(most).subquery()
+    return connection.scalar(select(func.count()).select_from(found)) or 0
+
+
+class LateTasks(NamedTuple):
+    """Tasks with a run that has been due, unblocked, for longer than LATE_AFTER."""
+
+    number: int
+    since: datetime | None
+    """When the first of these runs was due; None without any."""
+
+
+def late_tasks(connection: Connection, now: datetime, most: int = 1_000) -> LateTasks:
     """Return how many tasks are late, up to `most`; reads the late runs alone, lane by lane."""
-    late: set[int] = set()
+    late: dict[int, datetime] = {}
     lane = ""
     for _ in range(_PAGES_OF_LANES):
         heads, lane = planning.heads_after(connection, lane)
         for head in heads:
             if head.due_at < now - LATE_AFTER and len(late) < most:
-                late.update(_late_tasks(connection, head, now, most))
+                for task_id, since in _late_tasks(connection, head, now, most):
+                    late[task_id] = min(since, late.get(task_id, since))
         if not lane:
             break
-    return min(len(late), most)
+    return LateTasks(min(len(late), most), min(late.values(), default=None))
 
 
-def _late_tasks(connection: Connection, head: planning.LaneHead, now: datetime, most: int) -> Sequence[int]:
+def _late_tasks(
+    connection: Connection, head: planning.LaneHead, now: datetime, most: int
+) -> Iterator[tuple[int, datetime]]:
+    """Yield the late tasks of a lane, the longest late first, and since when they are late."""
     late = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at < now - LATE_AFTER, text(NO_TRIAL))
-    return connection.scalars(select(runs.c.task_id).where(*late).distinct().limit(most)).all()
+    since = func.min(runs.c.due_at)
+    query = select(runs.c.task_id, since).where(*late).group_by(runs.c.task_id).order_by(since).limit(most)
+    yield from ((row[0], row[1]) for row in connection.execute(query))
 
 
 # Runs -------------------------------------------------------------------------------------------------

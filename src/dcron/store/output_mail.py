@@ -13,6 +13,7 @@ from sqlalchemy import Connection, select
 
 from dcron.model import Task
 from dcron.policy.alerts import rules_of
+from dcron.policy.channels import joined
 from dcron.schema import runs
 from dcron.store import notifications, output, settings
 from dcron.store.notifications import OUTPUT
@@ -39,11 +40,11 @@ class RunOutput:
 
 
 def add(connection: Connection, mails: Mapping[int, OutputMail], now: datetime) -> None:
-    """Insert the notifications of runs that have ended, by their ids."""
+    """Insert the notifications of runs that have ended, by their ids: one mail to all addresses of a task."""
     stored = {each.name: each.value for each in settings.every(connection)}
     rows: list[dict[str, Any]] = []
     for run_id, mail in mails.items():
-        channels = rules_of(stored, mail.task).channels_for(OUTPUT)
+        channels = joined(rules_of(stored, mail.task).channels_for(OUTPUT))
         rows += notifications.for_channels(
             channels, "output", now, run_id=run_id, task_id=mail.task.id, facts=mail.facts
         )

@@ -11,8 +11,7 @@ from textual.dom import DOMNode
 from textual.widget import Widget
 
 from dcron.errors import DatabaseError
-from dcron.presentation import alerts, humanize
-from dcron.presentation.humanize import plural
+from dcron.presentation import humanize
 from dcron.safetext import cells, safe, shorten, shorten_middle
 from dcron.tui.host import Host
 from dcron.tui.keynames import CHANGES, fitting
@@ -20,7 +19,6 @@ from dcron.tui.views import VIEWS
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.dashboard import Counts
-    from dcron.store.alert_list import UnacknowledgedAlerts
 
 LEAST_ADDRESS = 12
 """Least cells of an address that are of use."""
@@ -156,7 +154,7 @@ def _chips(counts: "Counts") -> list[tuple[int, str, str, str]]:
     ]
     for number, word, style in (
         (counts.failed, "failed", "bold $text-error"),
-        (counts.late, "late", "bold $text-warning"),
+        (counts.late.number, "late", "bold $text-warning"),
         (counts.paused, "paused", "$foreground-muted"),
     ):
         if number:
@@ -170,32 +168,6 @@ def _spaced(parts: Iterable[Part]) -> list[Part]:
 
 def _length(parts: Iterable[Part]) -> int:
     return sum(cells(text) for text, _, _ in parts)
-
-
-class AlertLine(Line):
-    """What is wrong now, in words. It is visible only while there are unacknowledged alerts."""
-
-    def __init__(self, status: Callable[[], Status]) -> None:
-        super().__init__()
-        self._status = status
-        self.display = False
-
-    def update_alerts(self) -> None:
-        """Show, hide or draw the line."""
-        self.display = self._found() is not None
-        self.refresh()
-
-    def _found(self) -> "UnacknowledgedAlerts | None":
-        counts = self._status().counts
-        return counts.activity.alerts if counts else None
-
-    def parts(self) -> Iterator[tuple[str, str, str]]:
-        if found := self._found():
-            name, word = alerts.name(found.newest), alerts.word(found.newest.kind)
-            since = f"{found.newest.opened_at.astimezone(self.host.zone):%H:%M}"
-            more = f", and {plural(found.count - 1, 'other alert')}" if found.count > 1 else ""
-            text = safe(f" {name}: {word} since {since}{more}")
-            yield text + " " * max(0, self.size.width - cells(text)), "", "screen.view('alerts')"
 
 
 def _pruned_text(counts: "Counts | None", now: datetime) -> str:

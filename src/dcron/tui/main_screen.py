@@ -12,8 +12,9 @@ from textual.screen import Screen
 
 from dcron.errors import DcronError, UsageError
 from dcron.safetext import safe
+from dcron.tui.alert_line import AlertLine
 from dcron.tui.freeze_line import FreezeLine
-from dcron.tui.header_footer import AlertLine, Bar, Hints, Location, Status, Tabs
+from dcron.tui.header_footer import Bar, Hints, Location, Status, Tabs
 from dcron.tui.host import Host
 from dcron.tui.keynames import with_keys
 from dcron.tui.pane import Pane

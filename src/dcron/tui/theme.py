@@ -96,7 +96,10 @@ Bar, FreezeLine, AlertLine, Tabs, Hints { height: 1; background: $panel; color: 
     scrollbar-color-hover: $scrollbar-hover; scrollbar-background-hover: $scrollbar-background-hover;
     scrollbar-color-active: $scrollbar-active; scrollbar-background-active: $scrollbar-background-active;
 }
-AlertLine { color: $text-error; text-style: bold; }
+AlertLine { color: $text-error; text-style: bold; display: none; }
+AlertLine.-broken { display: block; }
+AlertLine.-dead-only { display: block; text-style: none; }
+.-short AlertLine.-dead-only { display: none; }
 FreezeLine { color: $text-warning; text-style: bold; }
 .-grey FreezeLine { color: $foreground; text-style: bold; }
 .-grey AlertLine { color: $foreground; text-style: bold reverse; }

@@ -111,8 +111,10 @@ def test_a_password_is_not_sent_without_encryption_unless_that_is_chosen(server:
 
 def test_an_address_that_is_refused_does_not_let_the_others_get_the_mail_again(server: Server) -> None:
     server.refuses = {"RCPT TO:<ANN": "550 unknown"}
-    mail.send(channel(server), MESSAGE)
+    assert mail.send(channel(server), MESSAGE) == "the mail server refuses ann@example.org: 550 unknown"
     assert len(server.mails) == 1
+    server.refuses = {}
+    assert mail.send(channel(server), MESSAGE) is None
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.chosen_tasks import read_selector
+from dcron.cli.colours import AlarmCell
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.options import Db, Json, SelectorOption, alert_number, whole_number
-from dcron.cli.tables import AlarmCell, TableColumn, print_table
+from dcron.cli.tables import TableColumn, print_table
 from dcron.errors import ExitCode
 from dcron.presentation import alerts, humanize
 

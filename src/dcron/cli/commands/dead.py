@@ -9,6 +9,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.chosen_tasks import MOST_RUNS, read_selector, runs_to_change
+from dcron.cli.colours import AlarmCell
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.name_arguments import agreed
 from dcron.cli.options import (
@@ -22,7 +23,7 @@ from dcron.cli.options import (
     whole_number,
 )
 from dcron.cli.run_table import pages
-from dcron.cli.tables import AlarmCell, TableColumn, print_table
+from dcron.cli.tables import TableColumn, print_table
 from dcron.errors import UsageError
 from dcron.model import Run
 from dcron.presentation import humanize

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import console
+from dcron.cli.colours import Title
 from dcron.cli.context import opened_database, require_named_file
 from dcron.cli.options import Db, Json
-from dcron.cli.tables import Title, shown_line
+from dcron.cli.tables import shown_line
 from dcron.errors import ExitCode
 from dcron.safetext import safe
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import console
+from dcron.cli.colours import AlarmCell
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.options import Db, Json, whole_number
-from dcron.cli.tables import AlarmCell, TableColumn, print_table
+from dcron.cli.tables import TableColumn, print_table
 from dcron.presentation import humanize
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.chosen_tasks import read_selector
+from dcron.cli.colours import AlarmCell
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.help import OUTPUT
 from dcron.cli.options import Db, Json, OptionalName, SelectorOption, whole_number
-from dcron.cli.tables import AlarmCell, TableColumn, print_facts, print_table
+from dcron.cli.tables import TableColumn, print_facts, print_table
 from dcron.cli.times import past_time
 from dcron.presentation import humanize
 from dcron.services.change_details import difference, what

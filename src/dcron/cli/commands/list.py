@@ -9,11 +9,12 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.chosen_tasks import read_selector
+from dcron.cli.colours import AlarmCell
 from dcron.cli.context import opened_crontab
 from dcron.cli.help import OUTPUT
 from dcron.cli.options import At, Db, Json, SelectorOption
 from dcron.cli.past_crontab import read_past
-from dcron.cli.tables import AlarmCell, TableColumn, print_table
+from dcron.cli.tables import TableColumn, print_table
 from dcron.cli.task_table import COLUMNS, row
 from dcron.cli.warnings import living_nodes, print_frozen, why_idle
 from dcron.errors import UsageError

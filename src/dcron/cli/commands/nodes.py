@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dcron.cli import console
+from dcron.cli.colours import AlarmCell
 from dcron.cli.context import opened_crontab
 from dcron.cli.options import Db, Json
-from dcron.cli.tables import AlarmCell, TableColumn, print_table
+from dcron.cli.tables import TableColumn, print_table
 from dcron.cli.warnings import print_frozen
 from dcron.model import Node, NodeState
 from dcron.presentation import humanize

@@ -17,7 +17,7 @@ from dcron.errors import NotFound, ScheduleError, UsageError
 from dcron.model import Definition, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dcron.policy.freezes import FrozenTime
     from dcron.policy.selectors import Selector
@@ -273,18 +273,14 @@ def _clock_changes(
 
 def _print(subject: Subject, window: Window) -> None:
     from dcron.cli import warnings
-    from dcron.cli.tables import print_facts, shown_line
+    from dcron.cli.tables import print_facts
     from dcron.presentation import next_runs
 
     task = subject.task
     after, until, count = window.bounds(task.timezone)
     found = islice(_starts(subject, after, until, count, window), MOST)
     print_facts([("schedule", task.schedule), ("when", next_runs.explanation(task)), ("zone", task.timezone)])
-    shown = []
-    for start in found:
-        shown.append(start)
-        for text in next_runs.occurrence_lines([start], window.now, utc=True):
-            console.drawn(f"  {shown_line(text)}")
+    shown = _print_starts(found, subject.frozen, window.now, has_next=after <= window.now)
     if not shown:
         console.note("no runs" + (" in this window" if until else "") + _why_none(task))
     if len(shown) == MOST or (until and len(shown) == count):
@@ -293,6 +289,26 @@ def _print(subject: Subject, window: Window) -> None:
         console.complain(f"warning: {message}")
     warnings.print_clock_changes(_clock_changes(task, after, subject.rules, shown))
     warnings.print_doubts(next_runs.warnings(task, window.now, subject.rules))
+
+
+def _print_starts(
+    found: "Iterable[TaskStart]", frozen: "FrozenTime | None", now: datetime, *, has_next: bool
+) -> "list[TaskStart]":
+    """Print the starts with their notes; return them. With `has_next`, the first one from now on is bold."""
+    from dcron.cli.colours import Title
+    from dcron.cli.tables import shown_line
+    from dcron.policy.freezes import NEVER
+    from dcron.presentation import next_runs
+
+    shown = []
+    for start in found:
+        time, *notes = next_runs.occurrence_lines([start], now, utc=True, frozen=frozen or NEVER)
+        if has_next and start.at >= now and not start.occurrence.reason:
+            time, has_next = Title(time), False
+        for text in (time, *notes):
+            console.drawn(f"  {shown_line(text)}")
+        shown.append(start)
+    return shown
 
 
 def _why_none(task: Definition) -> str:
@@ -318,7 +334,10 @@ def _preview_all(
         frozen = Freezes(crontab).frozen_time()
     planned = planned if after >= window.now else {}
     starts = agenda.starts(lines, planned, after, until, count, MOST_OF_ALL, frozen)
-    show = agenda.print_json if as_json else agenda.print_agenda
-    shown = show(starts, lines, zone(timezone), window.now)
+    here = zone(timezone)
+    if as_json:
+        shown = agenda.print_json(starts, lines, here, window.now)
+    else:
+        shown = agenda.print_agenda(starts, lines, here, window.now, frozen)
     if until and shown >= count:
         console.note(f"there are more than {shown:,} starts until then; the rest is left out")

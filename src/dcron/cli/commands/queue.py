@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import console
+from dcron.cli.colours import AlarmCell
 from dcron.cli.context import opened_crontab
 from dcron.cli.options import Db, Json, Verb, WritingVerb, group
-from dcron.cli.tables import AlarmCell, TableColumn, print_table
+from dcron.cli.tables import TableColumn, print_table
 from dcron.errors import UsageError
 from dcron.model import Queue
 from dcron.presentation import humanize

@@ -44,8 +44,9 @@ def command(
     dcron undo --change 812 -m "dumps got slower"
     dcron undo --batch b7k3m9x2p4 --dry-run
 
-    The former state becomes a new change: a second undo is a redo. Undoing `rm` brings a task back with its
-    history. If later changes would be lost, nothing is done (exit code 5).
+    The former state becomes a new change; to undo that one is the redo. What is undone already is refused
+    (exit code 1). Undoing `rm` brings a task back with its history. If later changes would be lost, nothing
+    is done (exit code 5).
     """
     from dcron.services.undo import LaterChanges, Undo
 

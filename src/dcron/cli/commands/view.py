@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import console
+from dcron.cli.colours import AlarmCell
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.options import At, Db, Json, OptionalName, run_number
 from dcron.cli.past_crontab import read_past
 from dcron.cli.run_details import on_hold, show_run
-from dcron.cli.tables import AlarmCell, print_facts
+from dcron.cli.tables import print_facts
 from dcron.cli.warnings import print_frozen
 from dcron.errors import UsageError
 from dcron.model import Run, RunState, Trigger

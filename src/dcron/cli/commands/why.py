@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import console
+from dcron.cli.colours import Title
 from dcron.cli.context import opened_crontab
 from dcron.cli.options import Db, Json, Name
-from dcron.cli.tables import Title, shown_line
+from dcron.cli.tables import shown_line
 
 if TYPE_CHECKING:
     from dcron.services.why import Cause, Span

@@ -7,7 +7,7 @@ from dcron.notifying.message import Message
 from dcron.notifying.senders import apprise_service, command, mail, webhook
 from dcron.notifying.senders.channel import Channel
 
-SENDERS: Mapping[str, Callable[[Channel, Message], None]] = MappingProxyType(
+SENDERS: Mapping[str, Callable[[Channel, Message], str | None]] = MappingProxyType(
     {
         "mail": mail.send,
         "webhook": webhook.send,
@@ -15,6 +15,6 @@ SENDERS: Mapping[str, Callable[[Channel, Message], None]] = MappingProxyType(
         "apprise": apprise_service.send,
     }
 )
-"""Each sends one message. Raises SendError."""
+"""Each sends one message, and returns what was wrong nevertheless. Raises SendError."""
 
 __all__ = ["SENDERS", "Channel"]

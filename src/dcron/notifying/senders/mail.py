@@ -8,6 +8,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, getaddresses, localtime
 from functools import partial
+from itertools import starmap
 from typing import Any
 
 from dcron.notifying.message import Message, SendError, UnknownOutcome
@@ -24,14 +25,14 @@ _POLICY = SMTP.clone(max_line_length=_LONGEST_LINE)
 _SMTPS, _SUBMISSION, _SMTP = 465, 587, 25
 
 
-def send(channel: Channel, message: Message) -> None:
-    """Send the mail. Raises SendError."""
+def send(channel: Channel, message: Message) -> str | None:
+    """Send the mail; return which addresses did not get it. Raises SendError."""
     mail = compose(channel, message)
     if "smtp" in channel.options:
-        _send_by_smtp(channel.options, mail)
-    else:
-        argv = [channel.options.get("sendmail", SENDMAIL), "-oi", "-t"]
-        command.run(argv, mail.as_bytes(policy=_POLICY.clone(linesep="\n")), "sendmail")
+        return _send_by_smtp(channel.options, mail)
+    argv = [channel.options.get("sendmail", SENDMAIL), "-oi", "-t"]
+    command.run(argv, mail.as_bytes(policy=_POLICY.clone(linesep="\n")), "sendmail")
+    return None
 
 
 def compose(channel: Channel, message: Message) -> EmailMessage:
@@ -41,7 +42,7 @@ def compose(channel: Channel, message: Message) -> EmailMessage:
         raise SendError("the channel has no address: give `to` in its table of the config file")
     mail = EmailMessage(policy=_POLICY)
     mail["From"] = _one_line(channel.options.get("from") or f"dcron <{_account()}>")
-    mail["To"] = _one_line(", ".join(to))
+    mail["To"] = _one_line(",".join(to))
     mail["Subject"] = _one_line(message.subject)
     mail["Date"] = format_datetime(localtime())
     mail["Message-ID"] = f"<{message.id}@dcron>"
@@ -63,7 +64,7 @@ def _encoding(text: str, *, is_smtp: bool) -> str | None:
     return "quoted-printable" if is_smtp else "8bit"  # not every server takes 8 bits
 
 
-def _send_by_smtp(options: Any, mail: EmailMessage) -> None:
+def _send_by_smtp(options: Any, mail: EmailMessage) -> str | None:
     host, port, tls = _server(options)
     sent = False
     try:
@@ -77,7 +78,8 @@ def _send_by_smtp(options: Any, mail: EmailMessage) -> None:
             sent = True
             addresses = [address for _, address in getaddresses([mail["To"]])]
             # If the server accepts some of the addresses, the mail is sent: those must not get it again.
-            server.send_message(mail, to_addrs=addresses)
+            refused = server.send_message(mail, to_addrs=addresses)
+            return "; ".join(starmap(_refusal, sorted(refused.items()))) or None
     except smtplib.SMTPServerDisconnected as error:
         raise (UnknownOutcome if sent else SendError)(f"the mail server hung up: {error}") from None
     except smtplib.SMTPResponseException as error:
@@ -91,6 +93,11 @@ def _send_by_smtp(options: Any, mail: EmailMessage) -> None:
         raise SendError(f"the mail server: {error}") from None
     except OSError as error:
         raise (UnknownOutcome if sent else SendError)(f"no connection to the mail server: {error}") from None
+
+
+def _refusal(address: str, answer: tuple[int, bytes]) -> str:
+    code, text = answer
+    return f"the mail server refuses {address}: {code} {text.decode(errors='replace')}"
 
 
 def _server(options: Any) -> tuple[str, int, str]:

@@ -7,7 +7,7 @@ from textual.content import Content
 
 from dcron.model import Definition, Task
 from dcron.presentation import next_runs, owned_tasks
-from dcron.presentation.humanize import Struck
+from dcron.presentation.emphasis import Struck
 from dcron.safetext import safe, shorten
 from dcron.services.text_edits import Changes, ConflictingTask, TaskChange
 from dcron.tui.forms.checking import Moved

@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dcron.errors import DcronError, NotFound, Refused
+from dcron.errors import DcronError, Refused
 from dcron.services.crontab import Crontab
-from dcron.services.undo import OTHERS, LaterChanges, Undo, Undone
+from dcron.services.undo import LaterChanges, Undo, Undone
 from dcron.store.changes import RecordedChange
 from dcron.tui.acts import Act
 from dcron.tui.forms.dialog_text import Part, content
@@ -33,7 +33,7 @@ Find = Callable[[Crontab], tuple[str, Sequence[str], Sequence[RecordedChange]]]
 
 
 def undo_change(host: Host, change: RecordedChange | None) -> None:
-    """Undo this change, or the undo of it."""
+    """Undo this change. One that is undone already is refused: its undo can be undone."""
 
     def find(crontab: Crontab) -> tuple[str, Sequence[str], Sequence[RecordedChange]]:
         assert change
@@ -45,18 +45,12 @@ def undo_change(host: Host, change: RecordedChange | None) -> None:
 
 
 def undo_own_act(host: Host) -> None:
-    """Undo the last act of this session that can be undone."""
+    """Undo the last act of this session that is not undone yet."""
     own = list(host.own_batches)
 
     def find(crontab: Crontab) -> tuple[str, Sequence[str], Sequence[RecordedChange]]:
-        for batch in reversed(own):
-            try:
-                found = Undo(crontab).batch(batch)
-            except NotFound:  # it changed nothing
-                continue
-            if all(each.has_states or each.kind in OTHERS for each in found):
-                return "undo your last act", ["--batch", batch], found
-        raise Refused("nothing to undo: you have changed nothing here")
+        batch, found = Undo(crontab).last_act(own)
+        return "undo your last act", ["--batch", batch], found
 
     if host.may_act([host]):
         _ask(host, find)
