@@ -377,7 +377,7 @@ class RowTable(ScrollView, can_focus=True):
         return self._line(segments, self._filled(), plain)
 
     def _line(self, segments: list[Segment], length: int, rest: Style) -> Strip:
-        """Return a line of `length` cells, fitted to the width of the rows, with the place of the scroll bar."""
+        """Return a line of `length` cells, fitted to the width of the rows and of the scroll bar's place."""
         width = self._region.width
         if length > width:
             segments, length = list(Strip(segments, length).crop(0, width)), width
@@ -405,7 +405,7 @@ class RowTable(ScrollView, can_focus=True):
         return MARK_CELLS + (placed[-1].x + placed[-1].width + GAP if placed else 0)
 
     def _style(self, *classes: str) -> Style:
-        """Return the style of these classes on top of the table's own, as the screen shows it; computed once."""
+        """Return the style of these classes on top of the table's own, as it is shown; computed once."""
         style = self._styles.get(classes)
         if style is None:
             style = self.get_visual_style(*classes).rich_style
