@@ -61,6 +61,12 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
+def is_duration(text: str) -> bool:
+    """Return whether the text has the form of a duration, such as `2h`."""
+    match = _DURATION.fullmatch(text) if len(text) <= _LONG_DURATION else None
+    return match is not None and any(match.groups())
+
+
 def format_duration(seconds: float) -> str:
     """Return seconds as parse_duration() reads them, to the millisecond: `1h30m`, `0.25s`, `0s`."""
     whole, rest = divmod(round(abs(seconds) * 1000), 1000)

@@ -76,6 +76,12 @@ def test_a_conflict_is_shown_with_both_differences_and_ends_with_5(sqlite: Dcron
     assert differs.code == 5
     for part in ("hung twice", "by hand:", "timeout=2h", "the files:", "timeout=3h", "1 in conflict"):
         assert part in differs.out
+    refused = sqlite("apply", "-F", str(file), *SHOP)
+    assert refused.code == 5
+    assert refused.err.count("changed by hand since") == 1
+    assert "--overwrite" not in refused.out
+    for part in ("conflict  backup", "by hand:", "timeout=2h", "the files:", "timeout=3h"):
+        assert part in refused.out
     refused = sqlite("apply", "-F", str(file), *SHOP, "--json")
     assert refused.code == 5
     (conflict,) = refused.json["conflicts"]
@@ -91,9 +97,30 @@ def test_a_conflict_is_shown_with_both_differences_and_ends_with_5(sqlite: Dcron
 def test_names_of_others_are_refused(sqlite: Dcron, file: Path) -> None:
     sqlite.done("add", "-n", "backup", "@daily", "true")
     refused = sqlite("apply", "-F", str(file), *SHOP)
-    assert (refused.code, "--adopt" in refused.err) == (1, True)
+    assert (refused.code, refused.err.count("--adopt")) == (1, 1)
+    assert "refused  backup\n" in refused.out
+    assert "--adopt" not in refused.out
     assert sqlite.done("list", "--names").out == "backup\n"
     assert sqlite("diff", "-F", str(file), *SHOP).code == 1
+
+
+def test_a_source_that_has_no_tasks_is_named_with_those_that_have(sqlite: Dcron, file: Path) -> None:
+    message = "--take-from: warning: no task belongs to the source web/corn"
+    nothing = sqlite.done("apply", "-F", str(file), *SHOP, "--take-from", "web/corn")
+    assert f"{message}; no source has tasks\n" in nothing.err
+    sqlite.done("apply", "-F", str(file), *SHOP, "--prune", "--take-from", "shop/cron")
+    refused = sqlite("apply", "-F", str(file), "--source", "web/cron", "--take-from", "shop/corn")
+    assert refused.code == 1
+    assert (
+        "no task belongs to the source shop/corn; the sources are shop/cron; did you mean shop/cron?\n"
+        in refused.err
+    )
+    assert "backup belongs to shop/cron; --take-from shop/cron takes it over" in refused.err
+    (warning,) = sqlite("diff", "-F", str(file), *SHOP, "--take-from", "x", "--json").json["warnings"]
+    assert warning == {
+        "place": "--take-from",
+        "message": "no task belongs to the source x; the sources are shop/cron",
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`freeze`, `thaw` and `freezes`."""
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,28 @@ def test_a_protected_context_wants_its_name(
     sqlite.done("-c", "prod", "db", "init")
     assert "--confirm prod" in sqlite("-c", "prod", "freeze").err
     sqlite.done("-c", "prod", "freeze", "-f", "--confirm", "prod")
+
+
+def test_frozen_runs_of_a_preview_are_counted_and_not_listed(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "tick", "* * * * *", "true")
+    sqlite.done("freeze", "--from", "2h", "--until", "1h")
+    shown = sqlite.done("preview", "tick", "--until", "4h").out
+    assert shown.count("skipped: frozen") == 2
+    assert "and 58 more, frozen until " in shown
+    sqlite.done("thaw", "1")
+    sqlite.done("freeze")
+    shown = sqlite.done("preview", "tick", "--until", "1d").out
+    assert shown.count("skipped: frozen") == 2
+    assert f"      and {24 * 60 - 2:,} more, frozen until `dcron thaw`\n" in shown
+    assert "      and others, frozen until `dcron thaw`\n" in sqlite.done("preview", "tick").out
+
+
+def test_the_end_of_a_freeze_is_after_its_begin(sqlite: Dcron) -> None:
+    sqlite.done("db", "init")
+    frozen = sqlite.done("freeze", "--from", "2099-01-01", "--until", "+2h", "--json").json
+    begin, end = (datetime.fromisoformat(frozen[key]) for key in ("from_at", "until_at"))
+    assert (begin.year, end - begin) == (2099, timedelta(hours=2))
+    assert sqlite.done("freeze", "--until", "20s", "--json").json["state"] == "active"
 
 
 def test_a_preview_ends_in_a_freeze_without_an_end(sqlite: Dcron) -> None:

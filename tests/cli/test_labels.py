@@ -90,6 +90,24 @@ def test_one_task_is_changed_without_a_question(shop: Dcron) -> None:
 
 
 @pytest.mark.slow
+def test_a_bad_value_is_reported_once_and_before_the_question(shop: Dcron) -> None:
+    for option, value in (
+        ("--label", "a=b=c"),
+        ("--label", "Team=x"),
+        ("--queue", "a b"),
+        ("--notify", "a b"),
+        ("--schedule", "nonsense"),
+    ):
+        refused = shop("set", "-l", "team=shop", option, value)
+        assert refused.code == 2
+        assert refused.err.count("\n") == 1
+        assert "repeat it with --force" not in refused.err
+    refused = shop("set", "-f", "-l", "team=shop", "--schedule", "@after nowhere")
+    assert refused.code == 2
+    assert refused.err.count("@after nowhere: there is no such task") == 1
+    assert "were left alone" in refused.err
+
+
 def test_lists_of_runs_and_changes_choose_by_labels(shop: Dcron) -> None:
     shop.done("run", "t0")
     shop.done("run", "other")

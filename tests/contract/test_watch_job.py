@@ -11,7 +11,7 @@ from dcron import migrations
 from dcron.database import Database
 from dcron.model import RunState
 from dcron.schedule import Calendar
-from dcron.schema import alerts, maintenance_jobs, nodes, notifications
+from dcron.schema import alerts, crontab, maintenance_jobs, nodes, notifications
 from dcron.services.alerts import Alerts
 from dcron.services.calendars import Calendars
 from dcron.services.settings import SharedSettings
@@ -282,6 +282,40 @@ def test_many_late_tasks_are_found_page_by_page(stage: WatchedStage, monkeypatch
     for _ in range(10):
         still = [each for each in stage.look() if each.startswith("late")]
     assert still == []
+
+
+def insert_tasks(stage: WatchedStage, count: int, **values: Any) -> None:
+    """Insert tasks that run at no time."""
+    common = {"schedule": "@on never", "command": "true", "changed_at": stage.now, **values}
+    with stage.database.write() as connection:
+        for first in range(0, count, 1000):
+            rows = [{"name": f"t{number:06}", **common} for number in range(first, first + 1000)]
+            connection.execute(insert(crontab), rows)
+
+
+@pytest.mark.slow
+def test_one_stale_task_of_20_000_is_found_in_the_next_round(stage: WatchedStage) -> None:
+    insert_tasks(stage, 20_000, expect={"success": 86_400.0}, labels={"team": "shop"})
+    late = stage.crontab.find("t017654")
+    stage.set_line(late.id, expect={"success": 3600.0})
+    assert stage.look() == []
+    stage.forward(hours=2)
+    assert stage.look() == [f"stale task:{late.id}"]
+    stage.forward(hours=1)
+    assert stage.look() == [f"stale task:{late.id}"]
+
+
+@pytest.mark.slow
+def test_many_stale_tasks_are_reported_step_by_step(
+    stage: WatchedStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "STALE_PAGE", 700)
+    monkeypatch.setattr(watch, "_MOST_STALE", 300)
+    insert_tasks(stage, 1000, expect={"success": 60.0})
+    stage.forward(hours=1)
+    assert len(stage.look()) == 1000
+    stage.forward(seconds=15)
+    assert len(stage.look()) == stage.number() == 1000
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Find the tasks that a selector (-l) chooses, ask before a change, and report which were left alone."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 MOST_RUNS = 10_000
 """Most runs that one command line changes by -l."""
 SHOWN = 10
-"""Names that a question lists."""
+"""Names that a question or a message lists."""
 
 
 def read_selector(text: str | None, names: Any = None) -> "Selector | None":
@@ -117,11 +118,8 @@ def runs_to_change(
     tasks = selected(crontab, selector)
     if not found:
         raise Refused(f"{_tasks(tasks)}: {none}")
-    shown = ", ".join(f"{run.id} of {run.task}" for run in found[:SHOWN])
-    more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
-    console.require_consent(
-        f"{verb} {plural(len(found), 'run')}: {shown}{more}", force=force, count=len(found)
-    )
+    shown = _shortened([f"{run.id} of {run.task}" for run in found])
+    console.require_consent(f"{verb} {plural(len(found), 'run')}: {shown}", force=force, count=len(found))
 
 
 def each_run(
@@ -139,9 +137,12 @@ def each_run(
 
 
 def report_left(left: "Mapping[str, DcronError]") -> None:
-    """Print what was left alone, and why. Raises Exit with the code of the first reason."""
+    """Print what was left alone, and each reason once. Raises Exit with the code of the first reason."""
+    by_reason = defaultdict[str, list[str]](list)
     for name, error in left.items():
-        console.complain(f"{name} was left alone: {error}")
+        by_reason[str(error)].append(name)
+    for reason, names in by_reason.items():
+        console.complain(f"{_shortened(names)} {'was' if len(names) == 1 else 'were'} left alone: {reason}")
     if left:
         raise typer.Exit(next(iter(left.values())).exit_code)
 
@@ -158,6 +159,10 @@ def report(crontab: "Crontab", choice: Choice, result: "BulkResult[Any]") -> Non
 def _tasks(found: "Sequence[Task]") -> str:
     from dcron.presentation.humanize import plural
 
-    names = ", ".join(task.name for task in found[:SHOWN])
-    more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
-    return f"{plural(len(found), 'task')}: {names}{more}"
+    return f"{plural(len(found), 'task')}: {_shortened([task.name for task in found])}"
+
+
+def _shortened(names: Sequence[str]) -> str:
+    """Return the names; of many the first, and how many follow."""
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"

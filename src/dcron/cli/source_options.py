@@ -94,8 +94,8 @@ def places_printed() -> "Iterator[None]":
         raise UsageError("nothing was changed") from None
 
 
-def show_plan(plan: "Plan", now: "datetime") -> None:
-    """Print what applying changes, as `edit` does, and what it cannot apply."""
+def show_plan(plan: "Plan", now: "datetime", *, reasons: bool) -> None:
+    """Print what applying changes, as `edit` does, and what it cannot apply; with `reasons`, also why."""
     from dcron.cli.task_differences import show
     from dcron.services.text_edits import Changes
 
@@ -108,12 +108,12 @@ def show_plan(plan: "Plan", now: "datetime") -> None:
         console.data(f"extra    {each.name} is not in the files; --prune removes it")
     _print_rest(plan.extra)
     for each in plan.conflicts[:SHOWN]:
-        _print_conflict(each)
+        _print_conflict(each, reason=reasons)
     _print_rest(plan.conflicts)
     for each in plan.refused[:SHOWN]:
-        console.data(f"refused  {each.problem}")
+        console.data(f"refused  {each.problem if reasons else each.name}")
     _print_rest(plan.refused)
-    if plan.obstacle:
+    if plan.obstacle and reasons:
         console.data(f"refused  {plan.obstacle}")
 
 
@@ -172,10 +172,10 @@ def _print_rest(tasks: "Sequence[PlannedTask]") -> None:
         console.data(f"         … and {len(tasks) - SHOWN:,} more")
 
 
-def _print_conflict(planned: "PlannedTask") -> None:
+def _print_conflict(planned: "PlannedTask", *, reason: bool) -> None:
     from dcron.cli.tables import print_facts
 
-    lines = [planned.problem]
+    lines = [planned.problem if reason else planned.name]
     for title, difference in (("by hand:", planned.hand_difference), ("the files:", _difference(planned))):
         if difference:
             lines += [title, *(f"  {line[:LONGEST]}" for line in difference)]
@@ -214,4 +214,6 @@ def _warnings(plan: "Plan", content: "SourceText") -> list[tuple[str, str]]:
         if notice.task is None or notice.task in written
     ]
     passed = "its last time has passed, so it will not run"
+    if plan.warning:
+        found.insert(0, ("--take-from", plan.warning))
     return found + [(str(each.place), f"{each.name}: {passed}") for each in plan.expired]

@@ -43,6 +43,13 @@ class TaskOptions:
         """Return the parameters from which typer makes the options."""
         return [*map(_parameter, cls.fields), _after_parameter()]
 
+    def require_valid(self) -> None:
+        """Raise UsageError for a value that is valid for no task."""
+        for name, value in self.values("UTC").items():
+            field = FIELDS[name]
+            if name != "name" and value != field.default and (problem := field.kind.problem(value)):
+                raise UsageError(f"--{field.option}: {problem}")
+
     def values(self, timezone: str) -> dict[str, Any]:
         """Return the fields that were given; times are read in this zone. Raises UsageError."""
         return self._without_times | self._read(lambda field: field.kind.needs_zone, timezone)

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from dcron.errors import UsageError
-from dcron.quantities import parse_duration
+from dcron.quantities import is_duration, parse_duration
 from dcron.schedule.transitions import DAY, EARLIEST, LATEST, clock
 
 _LONG_TEXT = 64
@@ -15,8 +15,8 @@ def parse_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
     """Return the instant, in UTC, that a typed time means; `zone` applies where the text has no offset.
 
     The text may be `2027-01-01T09:00` (with an offset or Z, or without), `2027-01-01 09:00`, a date alone
-    (midnight), `09:00` (the next such time), `today` or `tomorrow` with or without a time, `now`, `+1h`, or
-    `in 1h`. A time in a gap means the end of the gap; a time in a fold means its first pass.
+    (midnight), `09:00` (the next such time), `today` or `tomorrow` with or without a time, `now`, `+1h`,
+    `in 1h` or `1h`. A time in a gap means the end of the gap; a time in a fold means its first pass.
 
     Raises: UsageError.
     """
@@ -47,11 +47,11 @@ def parse_local_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
 
 
 def _relative(words: str, now: datetime) -> datetime | None:
-    """Parse `+1h` or `in 1h`."""
+    """Parse `+1h`, `in 1h` or `1h`."""
     match = re.fullmatch(r"(?:\+|in\s+)(.*)", words, re.IGNORECASE | re.DOTALL)
-    if match is None:
+    if match is None and not is_duration(words):
         return None
-    return now.astimezone(UTC) + timedelta(seconds=parse_duration(match[1]))
+    return now.astimezone(UTC) + timedelta(seconds=parse_duration(match[1] if match else words))
 
 
 def _clock_time(words: str, zone: ZoneInfo, now: datetime) -> datetime | None:

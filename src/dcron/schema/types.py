@@ -78,7 +78,11 @@ class Json(TypeDecorator[Any]):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace").decode()
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        """Decode; NULL stays None. What is not of the declared kind is `Unreadable`."""
+        """Decode."""
+        return self.decode(value)
+
+    def decode(self, value: Any) -> Any:
+        """Return the value of a stored text, `Unreadable` if it is not of the kind. NULL stays None."""
         if value is None:
             return None
         if value == self._empty:  # most are empty, and a claim reads several of each task

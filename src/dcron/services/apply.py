@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from dcron import policy
+from dcron.crontabfile.options import suggestion
 from dcron.errors import Conflict, CrontabFileError, Refused, UsageError
 from dcron.model import DEFINITION_FIELDS, Definition, Task
 from dcron.policy.ownership import (
@@ -43,6 +44,9 @@ REMOVED_PART = 5
 """One of so many of the source's tasks may be removed at once."""
 SEARCHED = 100
 """Changes of a task that are searched for who changed it by hand, and for how it was applied."""
+PROBLEMS_SHOWN = 50
+"""Tasks that an error lists."""
+SOURCES_SHOWN = 10
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,99}")
 
 
@@ -85,11 +89,9 @@ class Apply(Service):
         was not allowed, and CrontabFileError for tasks that the crontab cannot take.
         """
         if plan.conflicts:
-            raise Conflict("\n".join(each.problem for each in plan.conflicts))
+            raise Conflict("\n".join(_problems(plan.conflicts)))
         if plan.refused or plan.obstacle:
-            raise Refused(
-                "\n".join([*(each.problem for each in plan.refused), *filter(None, [plan.obstacle])])
-            )
+            raise Refused("\n".join([*_problems(plan.refused), *filter(None, [plan.obstacle])]))
         pages = in_transactions(plan.writes, lambda each: (each.before, each.after))
         if dry_run and len(pages) > 1:
             return
@@ -164,7 +166,7 @@ class _Comparison:
         gone.sort(key=lambda each: each.name)
         planned = [self._with_edit(each) for each in (*present, *gone)]
         expired = self._require_valid(planned)
-        return Plan(self._request.source, planned, self._obstacle(planned), expired)
+        return Plan(self._request.source, planned, self._obstacle(planned), self._warning(), expired)
 
     def _present(self, wanted: SourceTask) -> PlannedTask:
         """Compare a task that the source has."""
@@ -245,6 +247,16 @@ class _Comparison:
             f" and {most:,} are allowed; --max-removed {removed} or --force does it"
         )
 
+    def _warning(self) -> str | None:
+        """Return that no task belongs to the source from which tasks are taken over."""
+        name = self._request.allowed.take_from
+        if name is None or any(task.source == name for task in self._live.values()):
+            return None
+        known = tasks.sources(self._connection)
+        if name in known:
+            return None
+        return f"no task belongs to the source {name}; {_listed(known)}{suggestion(name, known)}"
+
     def _require_valid(self, planned: Sequence[PlannedTask]) -> list[PlannedTask]:
         """Raise CrontabFileError for tasks that agents cannot run; return those that will never run."""
         problems: dict[str, str] = {}
@@ -285,6 +297,14 @@ class _Comparison:
                 )
 
 
+def _listed(sources: Sequence[str]) -> str:
+    """Return which sources have tasks."""
+    if not sources:
+        return "no source has tasks"
+    more = f" and {len(sources) - SOURCES_SHOWN:,} more" if len(sources) > SOURCES_SHOWN else ""
+    return f"the sources are {', '.join(sources[:SOURCES_SHOWN])}{more}"
+
+
 def _calendars_of(definition: Definition) -> list[str]:
     return [name for name in (definition.except_calendar, definition.only_calendar) if name]
 
@@ -298,6 +318,14 @@ def _hand_edit(connection: Connection, task: Task) -> HandEdit:
     if last is None or not (state := last.state_after) or state.definition != task.definition():
         return HandEdit(None, None, None, applied)
     return HandEdit(last.author, last.at, last.note, applied)
+
+
+def _problems(planned: Sequence[PlannedTask]) -> Iterator[str]:
+    """Yield why these tasks cannot be applied; of many only how many more there are."""
+    for each in planned[:PROBLEMS_SHOWN]:
+        yield each.problem
+    if len(planned) > PROBLEMS_SHOWN:
+        yield f"and {len(planned) - PROBLEMS_SHOWN:,} more"
 
 
 def _locked(writer: TaskWriter, page: Sequence[PlannedTask]) -> dict[int, Task]:

@@ -93,6 +93,8 @@ class Plan:
     tasks: Sequence[PlannedTask]
     obstacle: str | None = None
     """Why it removes too many tasks."""
+    warning: str | None = None
+    """What is wrong with the request, although it forbids nothing."""
     expired: Sequence[PlannedTask] = ()
     """The added or changed tasks whose last time has passed."""
 

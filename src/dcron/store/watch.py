@@ -25,6 +25,7 @@ from sqlalchemy import (
     select,
     text,
     tuple_,
+    type_coerce,
     update,
 )
 
@@ -57,6 +58,7 @@ from dcron.schema import (
     nodes,
     runs,
 )
+from dcron.schema.types import Json
 from dcron.settings import EXPECT
 from dcron.store import alerts as store_alerts
 from dcron.store import freezes, notifications, planning, tasks, undeliverable
@@ -73,7 +75,10 @@ _MOST_LANES = 3
 """Lanes of one step in which overdue runs are looked for."""
 _MOST_ALIVE = 10_000
 """Runs that are alive at once: more than the slots of most fleets."""
-_STALE_PAGE = 500
+STALE_PAGE = 2_500
+"""Tasks of one step whose last success is looked at."""
+_MOST_STALE = 500
+"""Tasks of one step that are reported as stale."""
 _OVERLAP = timedelta(seconds=60)
 """How long before the last round a transaction may have begun that was not visible to it."""
 _LONGEST_BACK = timedelta(hours=1)
@@ -152,6 +157,8 @@ class Look:
         self.connection, self.database, self.now = connection, database, now
         self.position = position
         self.settings = store_alerts.read_settings(connection)
+        self._is_first = not _number(position.get("steps"))
+        """Whether it is the first look of a round."""
         self.has_more = False
         """Whether a page was full."""
         self._learned = learned
@@ -233,10 +240,13 @@ class Look:
     # What opens alerts ------------------------------------------------------------------------------
 
     def causes(self) -> Iterator[Cause]:
-        """Yield what is wrong, on the pages that this look reads."""
-        yield from self._late()
-        yield from self._too_long()
-        yield from self._stale()
+        """Yield what is wrong, on the pages that this look reads: in a later step, those that follow."""
+        if self._is_first or "late" in self.position:
+            yield from self._late()
+        if self._is_first or "stale" in self.position:
+            yield from self._stale()
+        if self._is_first:
+            yield from self._too_long()
         yield from self._missed()
         yield from self._of_nodes()
         yield from self._without_node()
@@ -344,6 +354,22 @@ class Look:
 
     def _stale(self) -> Iterator[Cause]:
         """Yield tasks that have not succeeded for longer than expected."""
+        rows = self.connection.execute(self._expecting_success()).all()
+        if len(rows) == STALE_PAGE:
+            self._left["stale"], self.has_more = rows[-1].id, True
+        expected = self._expected_success({(row.expect, row.labels) for row in rows})
+        stale = {row.id: row for row in rows if self._is_stale(row, expected[row.expect, row.labels])}
+        for row in self._tasks_to_report(list(stale)):
+            rules = rules_of(self.settings, _definition(row))
+            succeeded_at = stale[row.id].succeeded_at
+            facts = {"succeeded_at": succeeded_at and succeeded_at.isoformat(), "expected": rules.success}
+            yield _about(AlertKind.STALE, row, self.now, rules, None, facts)
+
+    def _expecting_success(self) -> Select[Any]:
+        """Return the query for the next tasks that may be stale, with the texts of their columns.
+
+        Texts that many tasks share are decoded once, so a look can take in thousands of tasks.
+        """
         last = (
             select(runs.c.finished_at)
             .where(runs.c.task_id == crontab.c.id, runs.c.state == RunState.SUCCEEDED)
@@ -355,27 +381,41 @@ class Look:
         open_one = select(alerts.c.id).where(
             text(OPEN), alerts.c.task_id == crontab.c.id, alerts.c.kind == AlertKind.STALE
         )
-        columns = (crontab.c.id, crontab.c.name, crontab.c.changed_at, crontab.c.not_after, *_OF_RULES)
+        texts = (type_coerce(crontab.c[name], Text()).label(name) for name in ("expect", "labels"))
+        columns = (crontab.c.id, crontab.c.changed_at, crontab.c.not_after, *texts)
         query: Select[Any] = select(*columns, last.label("succeeded_at")).where(
             crontab.c.id > _number(self.position.get("stale")),
             crontab.c.enabled,
             ~open_one.correlate(crontab).exists(),
         )
         if self._rules.success is None and not self._is_by_label(SUCCESS):
-            expects = _expects(SUCCESS)
-            query = query.where(text(EXPECTING), expects)
-        rows = self.connection.execute(query.order_by(crontab.c.id).limit(_STALE_PAGE)).all()
-        if len(rows) == _STALE_PAGE:
-            self._left["stale"] = rows[-1].id
-        for row in rows:
-            rules = rules_of(self.settings, _definition(row))
-            has_ended = row.not_after is not None and row.not_after < self.now
-            since = row.succeeded_at or row.changed_at
-            if rules.success is None or has_ended or not self._has_waited(since, rules.success):
-                continue
-            succeeded_at = row.succeeded_at and row.succeeded_at.isoformat()
-            facts = {"succeeded_at": succeeded_at, "expected": rules.success}
-            yield _about(AlertKind.STALE, row, self.now, rules, None, facts)
+            query = query.where(text(EXPECTING), _expects(SUCCESS))
+        return query.order_by(crontab.c.id).limit(STALE_PAGE)
+
+    def _expected_success(
+        self, texts: Collection[tuple[str | None, str | None]]
+    ) -> dict[tuple[str | None, str | None], float | None]:
+        """Return within how many seconds tasks with these texts of `expect` and `labels` are to succeed."""
+        found = {}
+        for expect, labels in texts:
+            own = {"expect": _decoded("expect", expect), "labels": _decoded("labels", labels)}
+            task = Definition(name="", schedule="", timezone="", command="", **own)
+            found[expect, labels] = rules_of(self.settings, task).success
+        return found
+
+    def _is_stale(self, row: Row[Any], expected: float | None) -> bool:
+        has_ended = row.not_after is not None and row.not_after < self.now
+        since = row.succeeded_at or row.changed_at
+        return expected is not None and not has_ended and self._has_waited(since, expected)
+
+    def _tasks_to_report(self, task_ids: Sequence[int]) -> Sequence[Row[Any]]:
+        """Return what alerts about these tasks need; leave what is too much to the next step."""
+        if len(task_ids) > _MOST_STALE:
+            task_ids = task_ids[:_MOST_STALE]
+            self._left["stale"], self.has_more = task_ids[-1], True
+        query: Select[Any] = select(crontab.c.id, crontab.c.name, *_OF_RULES)
+        query = query.where(crontab.c.id.in_(task_ids)).order_by(crontab.c.id)
+        return self.connection.execute(query).all() if task_ids else ()
 
     def _missed(self) -> Iterator[Cause]:
         """Yield occurrences that were skipped since the last look because no agent started them in time."""
@@ -543,6 +583,13 @@ def _definition(row: Row[Any]) -> Definition:
     """Return as much of the task as its rules need."""
     own = {name: getattr(row, name) for name in ("expect", "notify", "notify_on", "notify_after", "labels")}
     return Definition(name=row.name or "", schedule="", timezone="", command="", **own)
+
+
+def _decoded(name: str, stored: str | None) -> Any:
+    """Return the value of a column that was read as text."""
+    kind = crontab.c[name].type
+    assert isinstance(kind, Json)
+    return kind.decode(stored)
 
 
 def _about(

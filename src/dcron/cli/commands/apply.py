@@ -83,7 +83,8 @@ def command(
         batch = service.author.batch if plan.writes and not dry_run else None
         is_possible = not (plan.conflicts or plan.refused or plan.obstacle)
         if not as_json:
-            show_plan(plan, crontab.now())
+            show_plan(plan, crontab.now(), reasons=False)
+            print_warnings(plan, content)
             if comparison:
                 forecast_text.print_comparison(comparison, here)
         elif not is_possible:
@@ -95,7 +96,6 @@ def command(
     if as_json:
         console.emit(plan_shape(plan, content, batch, dry_run=dry_run, forecast=comparison))
         return
-    print_warnings(plan, content)
     console.data(summary(plan))
     if dry_run:
         console.data("nothing was changed")

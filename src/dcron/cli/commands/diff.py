@@ -60,7 +60,7 @@ def command(
     if as_json:
         console.emit(plan_shape(plan, content, None, dry_run=True, forecast=comparison))
     else:
-        show_plan(plan, now)
+        show_plan(plan, now, reasons=True)
         console.data(summary(plan))
         print_warnings(plan, content)
         if comparison:

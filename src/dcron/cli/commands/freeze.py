@@ -19,7 +19,7 @@ def command(
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="TIME", help="End at this time: 'tomorrow 06:00', +2h."),
+        typer.Option("--until", metavar="TIME", help="End at this time: 06:00; 2h is after the begin."),
     ] = None,
     reason: Annotated[
         str | None, typer.Option("--reason", metavar="TEXT", help="Why; everybody sees it.")
@@ -33,7 +33,7 @@ def command(
 
     \b
     dcron freeze --until 06:00 --reason 'database upgrade'
-    dcron freeze --from 'saturday 22:00' --until +4h
+    dcron freeze --from 'tomorrow 22:00' --until 4h
 
     What a person starts with `run` or `retry` runs, and active runs continue. Afterwards the catch-up rule of
     each task decides about its missed occurrences. `dcron pause` stops single tasks.
@@ -48,11 +48,12 @@ def command(
         raise UsageError("give --cancel or --from, not both: it cancels what is active now")
     with opened_crontab(db) as crontab:
         freezes, now, here = Freezes(crontab), crontab.now(), zone(own_zone())
-        times = [parse_time(text, here, now) if text else None for text in (from_time, until)]
+        begin = parse_time(from_time, here, now) if from_time else None
+        end = parse_time(until, here, begin or now) if until else None
         question = _question(len(freezes.active_runs()) if cancel else 0)
         if cancel or console.consent.protected:
             console.require_consent(question, force=force)
-        frozen = freezes.freeze(from_at=times[0], until_at=times[1], reason=reason)
+        frozen = freezes.freeze(from_at=begin, until_at=end, reason=reason)
         cancelled = freezes.cancel_active() if cancel else []
         active = [] if cancel or from_time else freezes.active_runs()
         now = crontab.now()

@@ -280,7 +280,9 @@ def _print(subject: Subject, window: Window) -> None:
     after, until, count = window.bounds(task.timezone)
     found = islice(_starts(subject, after, until, count, window), MOST)
     print_facts([("schedule", task.schedule), ("when", next_runs.explanation(task)), ("zone", task.timezone)])
-    shown = _print_starts(found, subject.frozen, window.now, has_next=after <= window.now)
+    shown = _print_starts(
+        found, subject.frozen, window.now, has_next=after <= window.now, has_end=until is not None
+    )
     if not shown:
         console.note("no runs" + (" in this window" if until else "") + _why_none(task))
     if len(shown) == MOST or (until and len(shown) == count):
@@ -292,23 +294,52 @@ def _print(subject: Subject, window: Window) -> None:
 
 
 def _print_starts(
-    found: "Iterable[TaskStart]", frozen: "FrozenTime | None", now: datetime, *, has_next: bool
+    found: "Iterable[TaskStart]",
+    frozen: "FrozenTime | None",
+    now: datetime,
+    *,
+    has_next: bool,
+    has_end: bool,
 ) -> "list[TaskStart]":
-    """Print the starts with their notes; return them. With `has_next`, the first one from now on is bold."""
+    """Print the starts with their notes; return them. With `has_next`, the first one from now on is bold.
+
+    Of frozen ones in a row the first are printed, and how many follow; they are all known if there `has_end`.
+    """
     from dcron.cli.colours import Title
     from dcron.cli.tables import shown_line
     from dcron.policy.freezes import NEVER
     from dcron.presentation import next_runs
 
-    shown = []
+    frozen = frozen or NEVER
+    shown: list[TaskStart] = []
+    skipped: list[TaskStart] = []
     for start in found:
-        time, *notes = next_runs.occurrence_lines([start], now, utc=True, frozen=frozen or NEVER)
+        shown.append(start)
+        if frozen.at(start.at):
+            skipped.append(start)
+            if len(skipped) > next_runs.SKIPPED_SHOWN:
+                continue
+        else:
+            _print_rest(skipped, frozen, counts=has_end)
+            skipped = []
+        time, *notes = next_runs.occurrence_lines([start], now, utc=True, frozen=frozen)
         if has_next and start.at >= now and not start.occurrence.reason:
             time, has_next = Title(time), False
         for text in (time, *notes):
             console.drawn(f"  {shown_line(text)}")
-        shown.append(start)
+    _print_rest(skipped, frozen, counts=has_end)
     return shown
+
+
+def _print_rest(skipped: "Sequence[TaskStart]", frozen: "FrozenTime", *, counts: bool) -> None:
+    """Print how many frozen starts follow those that are printed, and until when."""
+    from dcron.presentation import humanize, next_runs
+
+    if more := skipped[next_runs.SKIPPED_SHOWN :]:
+        end = frozen.end_after(more[-1].at)
+        here = more[-1].occurrence.local.tzinfo
+        until = humanize.full(end.astimezone(here)) if end else "`dcron thaw`"
+        console.data(f"      and {f'{len(more):,} more' if counts else 'others'}, frozen until {until}")
 
 
 def _why_none(task: Definition) -> str:

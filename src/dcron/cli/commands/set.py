@@ -86,9 +86,13 @@ def command(
     tags.
     """
     from dcron.cli import warnings
+    from dcron.schedule import parse
     from dcron.services.bulk import Bulk
 
     chooser = names_or_selector(targets, selector)
+    options.require_valid()
+    if schedule is not None:
+        parse(schedule)
     with opened_crontab(db) as crontab:
         choice = chosen_tasks.to_change(crontab, "set", chooser, force=force)
         tasks = choice.tasks if choice else all_to_change(crontab, "set", targets or (), force=force)

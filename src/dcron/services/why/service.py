@@ -15,6 +15,7 @@ from dcron.model import Run, RunState, Trigger
 from dcron.policy import INSTANT
 from dcron.presentation import alerts
 from dcron.presentation.alerts import AlertFacts
+from dcron.quantities import is_duration
 from dcron.schedule import clock_transitions, parse_time, zone
 from dcron.services.crontab import Crontab
 from dcron.services.why import pending, recorded
@@ -104,6 +105,8 @@ class Why:
 
 def read_when(text: str, timezone: str, now: datetime) -> datetime | Span:
     """Return the time that a text means: a clock time alone is today's, a date alone is all of that day."""
+    if is_duration(text):
+        raise UsageError(f"{text} is a duration; write +{text} for the time in {text}, or a date and a time")
     here = zone(timezone)
     words = _with_date(text.split(), here, now)
     first = parse_time(" ".join(words), here, now)
