@@ -37,8 +37,9 @@ class Screen:
 
     def lines(self) -> list[str]:
         """Return the screen, line by line."""
-        width, height = self.app.size
-        shown = self.app.screen._compositor.render_strips()
+        compositor = self.app.screen._compositor
+        width, height = compositor.size  # after a resize, the app may know the new size before the screen
+        shown = compositor.render_strips()
         assert all(strip.cell_length == width for strip in shown[:height])
         return [strip.text.rstrip() for strip in shown]
 

@@ -108,8 +108,8 @@ class RowTable(ScrollView, can_focus=True):
         """The width of the longest text so far, by column. It only grows, so the columns rest."""
         self._styles: dict[tuple[str, ...], Style] = {}
         self._region = Region()
-        self._drawn_width = 0
-        """The width of the lines: with the place of the scroll bar while there is none."""
+        self._full_width = 0
+        """The width of the lines: with the place of the scroll bar."""
 
     # What it holds ----------------------------------------------------------------------------------
 
@@ -318,15 +318,14 @@ class RowTable(ScrollView, can_focus=True):
             row = self._cursor - self.scroll_offset.y + HEADER
             self.app.cursor_position = self.region.offset + Offset(0, row)
         strips = [self.render_line(y) for y in crop.line_range]
-        is_whole = crop.x == 0 and crop.width >= self._drawn_width
+        is_whole = crop.column_span == (0, self._full_width)
         return strips if is_whole else [strip.crop(*crop.column_span) for strip in strips]
 
     def _measure(self) -> None:
         """Determine the width, and forget lines of another one: `on_resize` may come after they are drawn."""
-        before = self._region.width, self._drawn_width
-        self._region = self.scrollable_content_region
-        self._drawn_width = self._region.width if self.show_vertical_scrollbar else self.region.width
-        if before != (self._region.width, self._drawn_width):
+        before = self._region.width, self._full_width
+        self._region, self._full_width = self.scrollable_content_region, self.region.width
+        if before != (self._region.width, self._full_width):
             self._strips.clear()
 
     def render_line(self, y: int) -> Strip:
@@ -381,7 +380,7 @@ class RowTable(ScrollView, can_focus=True):
         width = self._region.width
         if length > width:
             segments, length = list(Strip(segments, length).crop(0, width)), width
-        for end, style in ((width, rest), (self._drawn_width, self._style())):
+        for end, style in ((width, rest), (self._full_width, self._style())):
             if length < end:
                 segments.append(Segment(" " * (end - length), style))
                 length = end
