@@ -1,27 +1,37 @@
 """Make the pictures of the documentation (`make screenshots`) from the real program with three real agents.
 
 Textual and Rich draw what a terminal would show as SVG. It names fonts that readers have, and fetches none.
+The picture of a lost database is of Postgres, whose connections can be cut.
 """
 
 import asyncio
+import random
 import re
 import tempfile
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from rich.console import Console
 from rich.text import Text
+from sqlalchemy import update
 
 from dcron.cli.commands.demo import running_agents, url_in
 from dcron.database import Database
+from dcron.schema import nodes
 from dcron.services.crontab import Crontab
+from dcron.services.fleet import Fleet
 from dcron.tui.app import DcronApp
 from dcron.tui.settings import TuiSettings
 from tests.support import views
-from tests.support.forms import fill
+from tests.support.databases import PostgresServer, new_database
+from tests.support.forms import fill, save
+from tests.support.proxy import Proxy
 from tests.support.shop import NODES, seed
 from tests.support.stage import Stage
 from tests.support.terminal import terminal
@@ -35,7 +45,8 @@ PROGRAMS = {
     ' [ $((i % 450)) = 0 ] && echo "warning: order $i has no address" >&2; sleep 0.5; done',
     "rsync": "echo 'rsync: connection to mirror.example refused' >&2; exit 10",
     "curl": "echo 1402 prices",
-    "thumbnails": "echo 214 pictures; sleep 2",
+    "thumbnails": "echo 214 pictures; sleep 60",
+    "logrotate": "sleep 60",
     "mail": "cat >/dev/null",
 }
 """What stands in for the shop's programs while the pictures are taken."""
@@ -50,13 +61,37 @@ async def _schedule(screen: Screen) -> None:
     await screen.shows("does not exist")
 
 
+async def _broken(screen: Screen) -> None:
+    """The tasks, and the details of one that fails."""
+    await views.go(screen, "sync-mirror")
+    await screen.shows("has been failing")
+    await screen.shows("every hour")
+
+
+async def _fleet(screen: Screen) -> None:
+    """The nodes, and the figures of the whole fleet."""
+    await views.nodes(screen)
+    await screen.shows("in the next hour")
+
+
+async def _conflict(url: str, screen: Screen) -> None:
+    """The dialog after two people have changed a task."""
+    await views.editor(screen, "backup-db")
+    await fill(screen, tries="3", timeout="30m")
+    other = Crontab(Database(url), "bob@web-1")
+    other.edit(other.get("backup-db"), {"schedule": "0 3 * * *", "timeout": 3600.0})
+    other.database.close()
+    await save(screen, sees="tries: 1 -> 3")
+    await screen.shows("another person changed it first")
+
+
 SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = {
-    "tasks": ((132, 28), views.detail),
+    "tasks": ((132, 28), _broken),
     "timeline": ((132, 24), views.timeline),
     "log": ((110, 28), views.log),
     "editor": ((140, 40), _schedule),
     "runs": ((110, 24), views.runs),
-    "nodes": ((120, 26), views.nodes),
+    "nodes": ((120, 18), _fleet),
     "dead": ((110, 14), views.dead),
 }
 COMMANDS = {
@@ -74,11 +109,14 @@ def main() -> None:
         directory = Path(name)
         programs = Path(tempfile.gettempdir()) / "shop"  # a picture shows this path
         _write_programs(programs)
-        _seed(directory, programs)
+        url = url_in(directory)
+        _seed(url, PATH=f"{programs}:/usr/bin:/bin")
         with running_agents(directory, NODES):
-            asyncio.run(_screens(url_in(directory)))
+            _name_hosts(url)
+            asyncio.run(_screens(url))
             for picture, command_lines in COMMANDS.items():
-                _save(picture, _printed(url_in(directory), command_lines))
+                _save(picture, _printed(url, command_lines))
+        asyncio.run(_lost_database(directory))
 
 
 def _write_programs(programs: Path) -> None:
@@ -88,24 +126,69 @@ def _write_programs(programs: Path) -> None:
         (programs / name).chmod(0o755)
 
 
-def _seed(directory: Path, programs: Path) -> None:
-    stage = Stage(url_in(directory))
+def _name_hosts(url: str) -> None:
+    """Give each node a host of its own, once all have joined: they share this machine."""
+    database = Database(url)
+    while len(Crontab(database, "ann@desk").nodes()) < len(NODES):
+        time.sleep(0.2)
+    with database.write() as connection:
+        connection.execute(update(nodes).values(host=nodes.c.name))
+    database.close()
+
+
+def _register(url: str) -> None:
+    """Let the nodes join without agents."""
+    stage = Stage(url)
     stage.now = datetime.now(UTC)
-    tasks = seed(stage, env={"PATH": f"{programs}:/usr/bin:/bin"})
-    for name in ("import-orders", "sync-mirror", "disk-usage", "thumbnails"):
+    for name in NODES:
+        stage.node(name, lease=600)
+    stage.database.close()
+
+
+def _seed(url: str, **env: str) -> None:
+    stage = Stage(url)
+    stage.now = datetime.now(UTC)
+    tasks = seed(stage, env=env)
+    for name in ("import-orders", "sync-mirror", "disk-usage", "thumbnails", "log-rotate"):
         stage.crontab.run(tasks[name])
+    Fleet(stage.crontab).set_queue("imports", 2)
     stage.database.close()
 
 
 async def _screens(url: str) -> None:
-    for picture, (size, go_there) in SHOTS.items():
-        app = DcronApp(SETTINGS, lambda: Crontab(Database(url), "ann@desk"), lambda: HERE)
-        async with app.run_test(size=size, notifications=True) as pilot:
-            screen = Screen(app, pilot)
-            await screen.until(lambda app=app: app.counts and app.counts.activity.running, 60)
+    conflict = ((110, 32), partial(_conflict, url))
+    for picture, (size, go_there) in (SHOTS | {"conflict": conflict}).items():
+        async with _screen(url, SETTINGS, size) as screen:
+            await screen.shows(" running ")
             await go_there(screen)
             await asyncio.sleep(1.5)  # what comes later: counts, details, more output
-            _save(picture, app.export_screenshot(title=f"dcron tui: {picture}"))
+            _save(picture, screen.app.export_screenshot(title=f"dcron tui: {picture}"))
+
+
+async def _lost_database(directory: Path) -> None:
+    """Take the picture of a Postgres database whose connections are cut and refused."""
+    settings = TuiSettings("postgresql://cron@db.example.org/cron", unicode=True)
+    server = PostgresServer(durable=False)
+    try:
+        with new_database(server.url, directory) as url, Proxy(server.socket, random.Random(0)) as proxy:
+            _seed(url)
+            _register(url)
+            async with _screen(proxy.url(url), settings, (110, 24)) as screen:
+                await views.tasks(screen)
+                proxy.refusing = True
+                proxy.cut()
+                await screen.shows("lost")
+                await asyncio.sleep(4)
+                _save("lost", screen.app.export_screenshot(title="dcron tui: lost"))
+    finally:
+        server.close()
+
+
+@asynccontextmanager
+async def _screen(url: str, settings: TuiSettings, size: tuple[int, int]) -> AsyncIterator[Screen]:
+    app = DcronApp(settings, lambda: Crontab(Database(url), "ann@desk"), lambda: HERE)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        yield Screen(app, pilot)
 
 
 def _printed(url: str, command_lines: list[list[str]]) -> str:

@@ -2,7 +2,10 @@
 
 import gc
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,10 @@ from hypothesis import settings
 
 from dcron.database import Database
 from dcron.schedule import zones
-from tests.support import databases
+from tests.support import compiled_once, databases
+
+gc.set_threshold(100_000, 50, 1_000)  # until all tests are collected: they stay for good
+compiled_once.install()
 
 BACKENDS = ("sqlite", "postgres")
 TESTS = Path(__file__).parent
@@ -49,6 +55,37 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.fixture(scope="session")
+def directory_in_memory() -> Iterator[Path | None]:
+    """The directory below which quick tests have their own; None where memory has no room for it."""
+    if not databases.has_room_in_memory():
+        yield None
+        return
+    with tempfile.TemporaryDirectory(
+        prefix="dcron-tests-", dir=databases.MEMORY, ignore_cleanup_errors=True
+    ) as directory:
+        yield Path(directory)
+
+
+_numbers = count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, directory_in_memory: Path | None) -> Iterator[Path]:
+    """An empty directory: in memory for a quick test, whose commits need not wait for a disk.
+
+    Pytest's own lists all directories of the session to find a name for the next one.
+    """
+    if directory_in_memory is None or request.node.get_closest_marker("slow"):
+        factory: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+        yield factory.mktemp(f"test{next(_numbers)}", numbered=False)
+        return
+    directory = directory_in_memory / f"test{next(_numbers)}"
+    directory.mkdir()
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,7 @@ from dcron.services.crontab import Crontab
 from dcron.store import maintenance, prune
 from dcron.store.maintenance import HOLD, Hold, HoldLost, Step
 from tests.support.node import StandingClock, World
+from tests.support.patience import PATIENCE
 
 NEVER = threading.Event()
 
@@ -242,12 +243,12 @@ def test_what_a_heartbeat_offers_is_done_in_another_thread(world: World, job: Co
     thread = threading.Thread(target=agent.run, args=(stop,))
     thread.start()
     agent.offer("counting")
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + PATIENCE
     while row(world).ran_at is None and time.monotonic() < give_up:
         time.sleep(0.01)
     stop.set()
     agent.wake()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     assert job.seen == [0, 1, 2]
 

@@ -27,6 +27,7 @@ from dcron.services.crontab import Crontab
 from dcron.store import cluster_figures
 from tests.support.databases import template_database
 from tests.support.node import HandNode, World
+from tests.support.patience import PATIENCE
 from tests.support.scraping import families_of, get, samples_of
 from tests.support.stage import definition
 
@@ -273,14 +274,14 @@ def test_a_reading_that_hangs_holds_no_client_for_long(
     release = threading.Event()
     monkeypatch.setattr(cluster, "READ_INTERVAL", 0.0)
     monkeypatch.setattr(cluster, "_WAIT", 0.1)
-    monkeypatch.setattr(cluster_figures, "read", lambda *_: release.wait(20))
+    monkeypatch.setattr(cluster_figures, "read", lambda *_: release.wait(PATIENCE))
     with ThreadPoolExecutor(10) as threads:
         found = list(threads.map(lambda _: samples(page), range(10)))
     assert {each["dcron_tasks{state=active}"] for each in found} == {1}
     reading = [each for each in threading.enumerate() if each.name == "dcron-monitor-read"]
     assert len(reading) == 1
     release.set()
-    reading[0].join(20)
+    reading[0].join(PATIENCE)
 
 
 def test_no_query_takes_longer_than_its_time(crontab: Crontab) -> None:

@@ -18,6 +18,7 @@ from dcron.model import RunState
 from dcron.monitoring.cluster import ClusterPage
 from dcron.schema import maintenance_jobs
 from dcron.services.fleet import Fleet
+from dcron.store import notifications
 from tests.agent.test_monitor import agent_of
 from tests.support.node import StandingClock, World
 from tests.support.scraping import families_of, samples_of
@@ -65,6 +66,7 @@ def pages(database_url: str) -> Iterator[list[str]]:
     with database.write() as connection:
         job = {"name": "sweep", "due_at": clock.now, "ran_at": clock.now, "seconds": 1.0}
         connection.execute(insert(maintenance_jobs).values(job | {"position": {}, "done": {}}))
+        notifications.add(connection, notifications.for_channels(["ops"], "opened", clock.now))
     cluster = ClusterPage(database)
     yield [page(OPENMETRICS).body.decode() for page in (NodeMetrics(agent_of(node)).page, cluster.page)]
     cluster.close()

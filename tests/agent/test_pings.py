@@ -17,12 +17,13 @@ from dcron.store.candidates import ClaimedRun
 from dcron.store.finishing import RunResult
 from dcron.store.output import Chunk
 from tests.support.node import NINE
+from tests.support.patience import PATIENCE
 
 CHECK, OTHER = "https://hc.example.org/a", "https://hc.example.org/b"
 AT_ONCE = (0.0, 0.0)
 
 
-def until(condition: Callable[[], object], within: float = 30) -> None:
+def until(condition: Callable[[], object], within: float = PATIENCE) -> None:
     deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline
@@ -46,7 +47,7 @@ class Sender:
             self.tried.append(url)
             self.under_way += 1
             self.most_under_way = max(self.most_under_way, self.under_way)
-        self.held.wait(30)
+        self.held.wait(PATIENCE)
         with self._lock:
             self.under_way -= 1
         if failures := self.failures.get(url):

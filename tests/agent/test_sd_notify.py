@@ -15,6 +15,7 @@ from dcron.agent.health import MonitoredAgent
 from dcron.agent.sd_notify import ServiceManager, reporting, status_of
 from tests.support.cli import DCRON
 from tests.support.node import HandNode, World
+from tests.support.patience import PATIENCE
 
 
 class Manager:
@@ -23,7 +24,7 @@ class Manager:
     def __init__(self, address: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(address)
-        self._socket.settimeout(20)
+        self._socket.settimeout(PATIENCE)
         self.heard: list[str] = []
 
     def hear(self, beginning: str) -> str:

@@ -20,6 +20,7 @@ from dcron.schema import maintenance_jobs
 from dcron.store.prune import JOB
 from tests.support.agents import agent
 from tests.support.cli import DCRON, Dcron, real, until
+from tests.support.patience import PATIENCE
 from tests.support.retention import insert_history
 from tests.support.stage import Stage
 
@@ -143,6 +144,6 @@ def test_signals_in_a_burst_stop_an_agent_once(sqlite: Dcron, number: signal.Sig
         until(lambda: sqlite.done("runs", "--id", str(run), "--json").json["state"] == "running")
         for _ in range(50):
             process.send_signal(number)
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
     assert sqlite.done("runs", "--id", str(run), "--json").json["state"] == "succeeded"
     assert sqlite.done("nodes", "--json").json[0]["state"] == "stopped"

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,7 @@ def test_a_test_to_no_address_is_refused(sqlite: Dcron, config: Path) -> None:
 
 def test_a_node_that_can_send_mail_is_listed_for_all_addresses(dcron: Dcron) -> None:
     stage = Stage(dcron.url)
+    stage.now = datetime.now(UTC)
     stage.node(channels=("mailto",))
     stage.database.close()
     assert "mailto:ADDRESS  mail  web-1" in dcron.done("channel", "list").out

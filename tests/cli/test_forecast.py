@@ -159,7 +159,7 @@ def test_an_hour_that_comes_twice_has_two_rows_with_the_abbreviations(
     begin, until = (datetime(2027, 10, 30, hour, tzinfo=UTC) for hour in (22, 23))
     until += timedelta(hours=3)
     hours = by_hour(Load(), begin, until, berlin)
-    outlook = Outlook(begin, until, 2, 1, hours, [], [], [], [], [], LeftOut())
+    outlook = Outlook(begin, until, 2, 1, hours, [], [], [], [], None, [], LeftOut())
     forecast_text.print_outlook(outlook, berlin)
     rows = capsys.readouterr().out.splitlines()[1 : len(hours) + 1]
     assert [row.split("  ")[0] for row in rows] == ["Sun 10-31 00", "01", "02 CEST", "02 CET"]

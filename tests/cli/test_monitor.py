@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import DCRON, Dcron, real, until
+from tests.support.patience import PATIENCE
 from tests.support.scraping import get
 
 
@@ -27,7 +28,7 @@ def test_it_serves_the_crontab_until_it_is_stopped(dcron: Dcron, tmp_path: Path)
         assert (samples["dcron_tasks{state=active}"], samples["dcron_nodes{state=alive}"]) == (1, 0)
         assert get(port, "/metrics").status == 404
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.slow

@@ -153,11 +153,11 @@ def test_a_task_is_previewed_as_its_agents_plan_it(dcron: Dcron) -> None:
 
 
 def test_the_rules_of_a_task_count(dcron: Dcron) -> None:
-    words = ["add", "-n", "careful", "-z", "Europe/Berlin", "--gap", "skip", "--not-before", "2027-03-27"]
+    words = ["add", "-n", "careful", "-z", "Europe/Berlin", "--gap", "skip", "--not-before", "2036-03-29"]
     task = dcron.done(*words, "--json", "30 2 * * *", "ls").json
-    assert task["next_run_at"] == "2027-03-27T01:30:00Z"
-    found = dcron.done("preview", "careful", "--from", "2027-03-27", "-n", "2", "--json").json["occurrences"]
-    assert [each["at"] for each in found] == ["2027-03-27T01:30:00Z", "2027-03-29T00:30:00Z"]
+    assert task["next_run_at"] == "2036-03-29T01:30:00Z"
+    found = dcron.done("preview", "careful", "--from", "2036-03-29", "-n", "2", "--json").json["occurrences"]
+    assert [each["at"] for each in found] == ["2036-03-29T01:30:00Z", "2036-03-31T00:30:00Z"]
     assert "gap" in dcron.done("view", "careful").out
     task = dcron.done("set", "careful", "--clear", "gap", "--not-before", "none", "--json").json
     assert (task["gap"], task["not_before"]) == ("after", None)

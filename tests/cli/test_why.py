@@ -37,12 +37,12 @@ def test_json_has_the_keys_of_the_contract(dcron: Dcron) -> None:
 
 def test_when_is_read_in_the_tasks_zone(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "backup", "-z", "Asia/Tokyo", "30 9 * * *", "true")
-    for when in (["2030-01-01T09:30"], ["2030-01-01", "9:30"], ["2030-01-01T00:30Z"]):
+    for when in (["2050-01-01T09:30"], ["2050-01-01", "9:30"], ["2050-01-01T00:30Z"]):
         document = sqlite.done("why", "backup", *when, "--json").json
-        assert (document["when"], document["causes"][0]["code"]) == ("2030-01-01T00:30:00Z", "future")
-    day = sqlite.done("why", "backup", "2030-01-01", "--json").json
-    assert (day["when"], day["until"]) == ("2029-12-31T15:00:00Z", "2030-01-01T15:00:00Z")
-    assert "2030-01-01 09:30 JST" in day["causes"][0]["sentence"]
+        assert (document["when"], document["causes"][0]["code"]) == ("2050-01-01T00:30:00Z", "future")
+    day = sqlite.done("why", "backup", "2050-01-01", "--json").json
+    assert (day["when"], day["until"]) == ("2049-12-31T15:00:00Z", "2050-01-01T15:00:00Z")
+    assert "2050-01-01 09:30 JST" in day["causes"][0]["sentence"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -19,17 +19,8 @@ from dcron.services.settings import SharedSettings
 from dcron.store import alerts as store
 from dcron.store import finishing
 from dcron.store.finishing import RunResult
+from tests.support.patience import PATIENCE
 from tests.support.stage import Stage
-
-
-@pytest.fixture
-def stage(database: Database, empty_database_url: str) -> Iterator[Stage]:
-    from dcron import migrations
-
-    migrations.prepare(database)
-    stage = Stage(empty_database_url)
-    yield stage
-    stage.database.close()
 
 
 def every(stage: Stage) -> list[Alert]:
@@ -231,7 +222,7 @@ def test_a_learned_runtime_needs_enough_runs(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_two_ends_at_once_make_one_alert(stage: Stage, empty_database_url: str) -> None:
+def test_two_ends_at_once_make_one_alert(stage: Stage, database_url: str) -> None:
     task = stage.task("backup", "@on never", max_running=None)
     node = stage.node()
     ids = [stage.crontab.run(task).id for _ in range(8)]
@@ -240,9 +231,9 @@ def test_two_ends_at_once_make_one_alert(stage: Stage, empty_database_url: str) 
     failures: list[Exception] = []
 
     def end(run_id: int) -> None:
-        own = Database(empty_database_url, clock=lambda: stage.now, patience=60)
+        own = Database(database_url, clock=lambda: stage.now, patience=60)
         try:
-            barrier.wait(30)
+            barrier.wait(PATIENCE)
             with own.write() as connection:
                 finishing.finish(
                     connection, own, node, [RunResult(run_id, RunState.FAILED, stage.now)], stage.now

@@ -7,11 +7,12 @@ from sqlalchemy import insert, update
 
 from dcron.errors import UsageError
 from dcron.model import RunState
-from dcron.schema import maintenance_jobs, nodes
+from dcron.schema import maintenance_jobs, nodes, notifications
 from dcron.services.fleet import Fleet
 from dcron.services.settings import SharedSettings
-from dcron.store import cluster_figures
-from dcron.store.cluster_figures import ClusterFigures, TaskFigures
+from dcron.store import cluster_figures, undeliverable
+from dcron.store import notifications as outbox
+from dcron.store.cluster_figures import ChannelBacklog, ClusterFigures, TaskFigures
 from tests.support.stage import Stage
 
 FAILED, LOST, SUCCEEDED = RunState.FAILED, RunState.LOST, RunState.SUCCEEDED
@@ -194,6 +195,39 @@ def test_maintenance_jobs_have_their_last_round(stage: Stage) -> None:
         connection.execute(insert(maintenance_jobs).values(row))
     [job] = [job for job in figures(stage).maintenance if job.name == "sweep"]
     assert (job.due_at, job.ran_at, job.failed) == (stage.now, None, False)
+
+
+def test_channels_have_what_waits_for_them(stage: Stage) -> None:
+    stage.node(channels=("ops", "idle", "mailto"))
+    began = stage.now
+    with stage.database.write() as connection:
+        waiting = [*["ops"] * 3, "mailto:ann", "mailto:bob,eve", "gone"]
+        outbox.add(connection, outbox.for_channels(waiting, "opened", stage.now))
+        outbox.add(connection, outbox.for_channels(["ops"], "opened", stage.forward(minutes=1)))
+        failed = update(notifications).where(notifications.c.id == 2)
+        connection.execute(failed.values(error="exited with 1"))
+        sent = update(notifications).where(notifications.c.id == 1)
+        connection.execute(sent.values(sent_at=stage.now, error="earlier"))
+    found = figures(stage).channels
+    assert found == {
+        "gone": ChannelBacklog(1, began),
+        "idle": ChannelBacklog(),
+        "mailto": ChannelBacklog(2, began),
+        "ops": ChannelBacklog(3, began, 1),
+    }
+    stage.forward(days=1, seconds=1)
+    with stage.database.write() as connection:
+        undeliverable.give_up(connection, stage.database, stage.now, "mailto:ann")
+    found = figures(stage).channels
+    assert (found["mailto"].pending, found["mailto"].is_undeliverable) == (1, True)
+    assert not found["ops"].is_undeliverable
+
+
+def test_only_some_channels_have_figures(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_figures, "MOST_CHANNELS", 2)
+    with stage.database.write() as connection:
+        outbox.add(connection, outbox.for_channels(["a", "b", "b", "c", "c"], "opened", stage.now))
+    assert {name: each.pending for name, each in figures(stage).channels.items()} == {"b": 2, "c": 2}
 
 
 def test_an_open_transaction_of_another_is_seen_on_postgres(stage: Stage) -> None:

@@ -15,6 +15,7 @@ from dcron.services.bulk_edit import BulkEdit
 from dcron.services.crontab import Crontab
 from dcron.services.imports import InvalidTasks
 from dcron.store import dependencies
+from tests.support.patience import PATIENCE
 from tests.support.stage import Stage, definition
 
 
@@ -126,7 +127,7 @@ def slow_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def at_once(*errands: Callable[[], object]) -> int:
     """How many of these were refused."""
-    barrier = threading.Barrier(len(errands), timeout=30)
+    barrier = threading.Barrier(len(errands), timeout=PATIENCE)
 
     def refused(errand: Callable[[], object]) -> bool:
         barrier.wait()

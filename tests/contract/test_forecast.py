@@ -104,6 +104,31 @@ def test_durations_may_be_expected_and_the_timeout_cuts_them(stage: Stage) -> No
     assert list(situation.tasks[0].seconds) == [120, 180, 180]
 
 
+def test_an_unknown_duration_is_the_median_of_the_crontab_or_the_timeout(stage: Stage) -> None:
+    stage.task("short", "5 * * * *", timeout=20.0)
+    stage.task("unknown", "5 * * * *")
+
+    def assumed() -> dict[str, list[float]]:
+        tasks = Forecast(stage.crontab).situation(NOON + HOUR).tasks
+        return {each.name: list(each.seconds) for each in tasks if each.is_assumed}
+
+    assert assumed() == {"short": [20], "unknown": []}
+    for name, *seconds in (("a", 10, 30, 50), ("b", 60), ("c", 70, 70, 70)):
+        stage.task(str(name), "5 * * * *")
+        add_history(stage, str(name), *map(int, seconds))
+    assert assumed() == {"short": [20], "unknown": [60]}
+    stage.node(slots=1)
+    found = Forecast(stage.crontab).of(NOON + HOUR)
+    assert (found.unknown, found.assumed) == (["short", "unknown"], 60)
+    assert found.worst
+    assert found.worst.wait > 100
+    without = replace(stage.crontab.get("c"), name="d")
+    comparison = Forecast(stage.crontab).compare(
+        [(stage.crontab.get("b"), None), (None, without)], NOON + HOUR
+    )
+    assert (comparison.before.assumed, comparison.after.assumed) == (60, 60)
+
+
 def test_a_forecast_names_no_start_that_preview_does_not(stage: Stage) -> None:
     Calendars(stage.crontab).put(parse_calendar("tuesdays", ["tue"]))
     stage.task("excluded", except_calendar="tuesdays")

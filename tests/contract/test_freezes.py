@@ -18,7 +18,7 @@ from dcron.services.freezes import Freezes
 from dcron.services.history import History
 from dcron.services.undo import Undo
 from dcron.services.why import Why
-from dcron.store import claims, nodes, planning
+from dcron.store import candidates, claims, nodes, planning
 from dcron.store import freezes as store_freezes
 from dcron.store.candidates import Capacity
 from dcron.store.watch import Look
@@ -94,6 +94,28 @@ def test_a_claim_waits_for_a_freeze_that_is_being_written(stage: Stage, database
         claimer.join()
     assert started == ["backup"]
     assert [run.id for run in stage.runs(None, RunState.RUNNING)] == [manual.id]
+
+
+def test_no_start_is_recorded_at_a_time_from_the_begin_of_a_planned_freeze_on(stage: Stage) -> None:
+    """The locks of a claim take a round trip, in which a planned freeze may begin."""
+    task = stage.task("backup")
+    manual = stage.crontab.run(task)
+    stage.task("other", "@every 1m")
+    node = stage.node()
+    stage.forward(minutes=10)
+    freezes(stage).freeze(from_at=stage.now + timedelta(milliseconds=50))
+    freezes(stage).freeze(from_at=stage.now + timedelta(hours=1))
+    for later, names in ((49, ["backup", "other"]), (50, ["backup"])):
+        with stage.database.write(starts=True) as connection, connection.begin_nested() as attempt:
+            lanes = [head.lane for head in planning.heads(connection)]
+            offer = Capacity(node_id=node, slots=8)
+            due = candidates.lock(connection, stage.database, offer, stage.now, lanes)
+            at = stage.now + timedelta(milliseconds=later)
+            found = claims.claim_locked(connection, stage.database, node, at, due, slots=8)
+            assert sorted({run.task.name for run in found.started}) == names
+            attempt.rollback()
+    stage.forward(seconds=1)
+    assert [run.id for run in stage.take(node)] == [manual.id]
 
 
 # Freeze and thaw --------------------------------------------------------------------------------------

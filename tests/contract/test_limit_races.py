@@ -22,14 +22,13 @@ from dcron.store import blocked, claims, finishing
 from dcron.store.candidates import Capacity, ClaimedRun
 from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
+from tests.support.patience import PATIENCE
 from tests.support.run_queries import held_back
 from tests.support.stage import Stage
 
 NODES = 4
 RUNS = 24
 Answer = TypeVar("Answer")
-PATIENCE = 60.0
-"""Seconds; far more than it takes."""
 
 
 class Ledger:
@@ -111,7 +110,7 @@ def race(database_url: str, stage: Stage) -> Iterator[Callable[[Lane], Ledger]]:
     def run(lane: Lane) -> Ledger:
         ledger = Ledger()
         racers.extend(Racer(database_url, stage, f"web-{number}", ledger, lane) for number in range(NODES))
-        start, deadline = threading.Barrier(NODES, timeout=30), time.monotonic() + PATIENCE
+        start, deadline = threading.Barrier(NODES, timeout=PATIENCE), time.monotonic() + PATIENCE
         with ThreadPoolExecutor(NODES) as pool:
             for answer in [pool.submit(racer.run, start, deadline) for racer in racers]:
                 answer.result()
@@ -161,7 +160,7 @@ def test_a_queues_limit_holds_over_many_tasks(
 def test_many_may_set_one_queue_for_the_first_time_at_once(database_url: str, stage: Stage) -> None:
     databases = [Database(database_url, clock=lambda: stage.now) for _ in range(NODES)]
     fleets = [Fleet(Crontab(database, "ann")) for database in databases]
-    start = threading.Barrier(NODES, timeout=30)
+    start = threading.Barrier(NODES, timeout=PATIENCE)
 
     def put(number: int) -> None:
         for name in ("mail", "reports", "builds", "other"):

@@ -12,6 +12,7 @@ from dcron.services.dashboard import Dashboard
 from dcron.store import blocked, finishing
 from dcron.store.finishing import RunResult
 from dcron.store.search_terms import Term
+from tests.support.patience import PATIENCE
 from tests.support.run_queries import find, held_back, reasons, states, times
 from tests.support.stage import LEASE, Stage, at
 
@@ -265,7 +266,7 @@ def test_a_run_that_begins_to_wait_while_the_one_in_its_way_ends_is_not_forgotte
         with stage.database.write() as connection:
             assert finishing.finish(connection, stage.database, node, ended, stage.now)
             written.set()
-            assert look_again.wait(30)
+            assert look_again.wait(PATIENCE)
 
     def claim() -> None:
         # Whoever looks again either has to wait for the end, or is looked for by it.
@@ -273,7 +274,7 @@ def test_a_run_that_begins_to_wait_while_the_one_in_its_way_ends_is_not_forgotte
 
     with ThreadPoolExecutor(2) as pool:
         ending = pool.submit(finish_slowly)
-        assert written.wait(30)
+        assert written.wait(PATIENCE)
         claiming = pool.submit(claim)
         while not claiming.done() and not waits_for_lock(stage):
             pass

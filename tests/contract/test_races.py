@@ -18,6 +18,7 @@ from dcron.schema import runs
 from dcron.services.crontab import Crontab
 from dcron.store import claims, nodes, reaping, tasks
 from dcron.store.candidates import Capacity
+from tests.support.patience import PATIENCE
 from tests.support.stage import LEASE, Stage
 
 Protocol = Callable[[Database, str, Stage, Callable[[], object]], list[int]]
@@ -84,7 +85,7 @@ def starts_of(
         for _ in range(rounds):
             for line in lines:
                 stage.insert_run(task_id=line.id, task=line.name)
-            barrier = threading.Barrier(len(claimers), timeout=30)
+            barrier = threading.Barrier(len(claimers), timeout=PATIENCE)
             answers = [
                 pool.submit(protocol, database, node, stage, barrier.wait) for database, node in claimers
             ]
@@ -127,7 +128,7 @@ def assert_one_alive(stage: Stage, claimers: list[tuple[Database, str]]) -> None
         for _ in range(ROUNDS):
             for _ in range(4):
                 stage.insert_run(task_id=task.id, task=task.name)
-            barrier = threading.Barrier(CLAIMERS, timeout=30)
+            barrier = threading.Barrier(CLAIMERS, timeout=PATIENCE)
             answers = [pool.submit(take_one, database, node, stage, barrier) for database, node in claimers]
             started = [run_id for answer in answers for run_id in answer.result()]
             alive = stage.runs(task.id, RunState.CLAIMED, RunState.RUNNING)
@@ -197,7 +198,7 @@ def test_a_line_keeps_its_one_next_run_while_people_and_agents_work_on_it(
     with ThreadPoolExecutor(CLAIMERS) as pool:
         for _ in range(ROUNDS):
             stage.forward(minutes=1)
-            barrier = threading.Barrier(CLAIMERS, timeout=30)
+            barrier = threading.Barrier(CLAIMERS, timeout=PATIENCE)
             taking = [
                 pool.submit(act, partial(dcrons_protocol, database, node, stage, int))
                 for database, node in claimers[:2]
@@ -244,7 +245,7 @@ def test_two_reapers_share_the_dead(stage: Stage, claimers: list[tuple[Database,
     with stage.database.read() as connection:
         living = nodes.listing(connection, stage.now)
         over = {node.id: node.alive_until for node in living if node.alive_until < stage.now}
-    barrier = threading.Barrier(CLAIMERS, timeout=30)
+    barrier = threading.Barrier(CLAIMERS, timeout=PATIENCE)
 
     def reap(database: Database) -> tuple[list[str], list[int]]:
         barrier.wait()
@@ -263,7 +264,7 @@ def test_two_people_may_take_the_same_name_at_once_and_one_gets_it(
     stage: Stage, claimers: list[tuple[Database, str]]
 ) -> None:
     lines = [stage.task(f"line-{number}") for number in range(CLAIMERS)]
-    barrier = threading.Barrier(CLAIMERS, timeout=30)
+    barrier = threading.Barrier(CLAIMERS, timeout=PATIENCE)
 
     def rename(number: int) -> str:
         service = Crontab(claimers[number][0], f"person-{number}")

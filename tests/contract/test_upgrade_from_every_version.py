@@ -19,6 +19,7 @@ from dcron.schema import SCHEMA_VERSION, metadata, nodes
 from dcron.services.crontab import Crontab
 from dcron.store.runs import RunFilter
 from tests.contract.test_migrations import shape
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow  # each fills a database of every earlier version and upgrades it
 
@@ -205,7 +206,7 @@ def test_an_upgrade_among_busy_agents_is_no_deadlock(
 
     def be_busy(number: int, statements: Sequence[str]) -> None:
         """Write both tables, again and again, one agent in one order and one in the other."""
-        busy = Database(empty_database_url, patience=20)
+        busy = Database(empty_database_url, patience=PATIENCE)
         while not over.is_set():
             try:
                 with busy.write() as connection:
@@ -226,13 +227,13 @@ def test_an_upgrade_among_busy_agents_is_no_deadlock(
     ]
     for agent in agents:
         agent.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while min(rounds) == 0 and not failures and time.monotonic() < deadline:
         time.sleep(0.02)
     migrations.upgrade(database)
     over.set()
     for agent in agents:
-        agent.join(30)
+        agent.join(PATIENCE)
     assert failures == []
     assert min(rounds) > 0
     assert migrations.current_version(database) == SCHEMA_VERSION

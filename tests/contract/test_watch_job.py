@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from sqlalchemy import event, insert, select, update
 
-from dcron import migrations
-from dcron.database import Database
 from dcron.model import RunState
 from dcron.schedule import Calendar
 from dcron.schema import alerts, crontab, maintenance_jobs, nodes, notifications
@@ -57,9 +55,8 @@ class WatchedStage(Stage):
 
 
 @pytest.fixture
-def stage(database: Database, empty_database_url: str) -> Iterator[WatchedStage]:
-    migrations.prepare(database)
-    stage = WatchedStage(empty_database_url)
+def stage(database_url: str) -> Iterator[WatchedStage]:
+    stage = WatchedStage(database_url)
     yield stage
     stage.database.close()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import wait_for
+from tests.support.patience import PATIENCE
 
 UID = "12345"
 # The account may read the interpreter, wherever that is installed, and nothing else that is not its own.
@@ -137,11 +138,11 @@ def test_as_process_1_it_reaps_orphans_and_stops_when_asked_to(place: Path) -> N
         assert outside.poll() is None
         assert "warden died" not in log.read_text()
         os.kill(agent, signal.SIGTERM)
-        assert outside.wait(30) == 0
+        assert outside.wait(PATIENCE) == 0
     finally:
         if outside.poll() is None:
             outside.kill()
-            outside.wait(10)
+            outside.wait(PATIENCE)
 
 
 def zombies(parent: int) -> int:

@@ -13,6 +13,7 @@ import pytest
 from dcron.model import RunState
 from dcron.warden.isolation import why_unavailable
 from tests.support.cluster import AgentProcess, Cluster, processes_with, wait_for
+from tests.support.patience import PATIENCE
 
 LEASE = 4.0
 
@@ -41,7 +42,7 @@ def kill_all_three(agent: AgentProcess) -> None:
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in pids:
             os.kill(pid, number)
-    agent.process.wait(10)
+    agent.process.wait(PATIENCE)
 
 
 @needs_namespaces

@@ -14,6 +14,7 @@ import pytest
 from dcron.model import RunState
 from dcron.warden.journal import JournalError, JournalReader, JournalWriter, Result
 from tests.support.cluster import Cluster, wait_for
+from tests.support.patience import PATIENCE
 
 GOOD = Result(
     run_id=7,
@@ -110,7 +111,7 @@ def test_an_agent_starts_beside_a_broken_journal_and_reports_it_once(team: Clust
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in pids:
             os.kill(pid, number)
-    first.process.wait(10)
+    first.process.wait(PATIENCE)
 
     journal = spool / f"{ids['broken']}.0"
     if how == "json":

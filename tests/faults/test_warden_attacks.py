@@ -26,6 +26,7 @@ from dcron.warden.linux import boottime
 from dcron.warden.protocol import StartRequest, start_message
 from tests.faults.test_warden import ENV, Harness, until
 from tests.support.cluster import Cluster, processes_with, wait_for
+from tests.support.patience import PATIENCE
 
 ACCOUNT = "nobody" if os.geteuid() == 0 else None
 """Another account than the agent's, where there may be one."""
@@ -288,11 +289,11 @@ def test_a_frozen_warden_is_noticed_by_who_waits_for_news_without_end(tmp_path: 
     time.sleep(0.3)  # it waits, with nothing asked
     os.kill(harness.warden.pid, signal.SIGSTOP)
     harness.warden.set_deadline(math.inf)
-    waiting.join(15)
+    waiting.join(PATIENCE)
     is_over = not waiting.is_alive()
     with suppress(ProcessLookupError):
         os.kill(harness.warden.pid, signal.SIGCONT)
-    waiting.join(15)
+    waiting.join(PATIENCE)
     assert is_over
     assert heard == [WardenGone((), -signal.SIGKILL)]
     harness.warden.close()

@@ -17,6 +17,7 @@ from dcron.tui import health, requests
 from dcron.tui.database_thread import DatabaseThread
 from dcron.tui.health import Health
 from tests.support.cli import until
+from tests.support.patience import PATIENCE
 from tests.support.tui import Stage
 
 
@@ -90,11 +91,11 @@ def test_a_newer_request_replaces_one_of_the_same_topic(asker: Asker) -> None:
 
     def slow(_: Connection) -> str:
         begun.set()
-        go.wait(10)
+        go.wait(PATIENCE)
         return "old"
 
     asker.ask("rows", slow)
-    begun.wait(10)
+    begun.wait(PATIENCE)
     asker.ask("rows", lambda _: "newer")
     asker.ask("rows", lambda _: "newest")
     assert asker.thread.is_waiting("rows")
@@ -107,7 +108,7 @@ def test_a_newer_request_replaces_one_of_the_same_topic(asker: Asker) -> None:
 
 def test_a_forgotten_request_gets_no_answer(asker: Asker) -> None:
     go = threading.Event()
-    asker.ask(("pane", 1), lambda _: go.wait(10))
+    asker.ask(("pane", 1), lambda _: go.wait(PATIENCE))
     asker.thread.forget_all(("pane", 1)[0])
     go.set()
     asker.ask("other", lambda _: "other")
@@ -208,7 +209,7 @@ def play_while_hanging(stage: Stage, do: Callable[[Any, threading.Event], Any]) 
 
         def hanging() -> Any:
             if hang.is_set():
-                go.wait(30)
+                go.wait(PATIENCE)
             return read()
 
         database.read = hanging  # type: ignore[method-assign]

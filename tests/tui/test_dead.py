@@ -14,6 +14,7 @@ from dcron.schema import runs
 from dcron.services.dashboard import Dashboard
 from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
+from dcron.store.search_terms import Term
 from tests.support.stage import Stage as Agents
 from tests.support.tui import Screen, Stage
 
@@ -54,9 +55,17 @@ def play(look: Callable[[], Any]) -> None:
     asyncio.run(look())
 
 
-async def open_letters(screen: Screen) -> None:
+async def open_tasks(screen: Screen) -> None:
     await screen.press("5")
     await screen.until(lambda: screen.pane.title == "Dead" and screen.table.rows and screen.table.has_focus)
+
+
+async def open_letters(screen: Screen) -> None:
+    await open_tasks(screen)
+    await screen.press("b")
+    await screen.until(
+        lambda: screen.pane.title == "single runs" and screen.table.rows and screen.table.has_focus
+    )
 
 
 @pytest.mark.slow
@@ -392,6 +401,15 @@ def test_dead_letters_are_counted_by_task(morgue: Morgue) -> None:
     ]
 
 
+def test_a_filter_counts_those_that_match(morgue: Morgue) -> None:
+    mail = morgue.stage.add("mail")
+    morgue.bury(mail, 2)
+    found = morgue.bury(mail, 3, reason="disk full")
+    morgue.bury(mail)
+    (row,) = Dashboard(morgue.stage.crontab).dead_tasks([Term("reason", "disk")])
+    assert (row.count, row.first.id, row.last.id) == (3, found[0], found[-1])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 def test_the_tasks_with_dead_letters_lead_to_their_letters(morgue: Morgue, size: tuple[int, int]) -> None:
@@ -400,20 +418,57 @@ def test_the_tasks_with_dead_letters_lead_to_their_letters(morgue: Morgue, size:
 
     async def look() -> None:
         async with morgue.stage.screen(size=size, unicode=size[0] > 80) as screen:
-            await open_letters(screen)
-            await screen.press("b")
-            await screen.until(lambda: screen.pane.title == "by task" and screen.table.rows)
+            await open_tasks(screen)
             line = next(line for line in screen.lines() if " mail " in line)
             assert line.split()[1:3] == ["mail", "3"]
             await screen.press("j", "enter")
             await screen.until(lambda: list(screen.table.ids) == letters[::-1])
             await screen.press("X")  # there is no such key in the list of one task
-            await screen.press("escape", "t")
-            await screen.shows("retry 3 runs now?")
+            await screen.press("b", "t")
+            await screen.shows("retry 3 dead letters of mail now?")
             await screen.press("n", "D")
-            await screen.shows("dismiss 3 dead letters?")
+            await screen.shows("dismiss 3 dead letters of mail?")
+            (newer,) = morgue.bury(morgue.stage.crontab.get("mail"))
             await screen.press("y")
-            await screen.until(lambda: len(morgue.letters) == 1)
-            await screen.until(lambda: len(screen.table.ids) == 1)
+            await screen.shows("dismissed 3 dead letters of mail")
+            assert newer in morgue.letters
+            assert len(morgue.letters) == 2
+            await screen.until(lambda: [row.count for row in screen.table.rows.values()] == [1, 1])
+            await screen.press("a", "t")
+            await screen.shows("retry 2 dead letters of 2 tasks now?")
+            await screen.press("y")
+            await screen.shows("no dead letters")
+
+    play(look)
+
+
+@pytest.mark.slow
+def test_a_filter_and_a_word_apply_to_tasks_and_runs(morgue: Morgue) -> None:
+    mail = morgue.bury(morgue.stage.add("mail"), 3)
+    morgue.bury(morgue.stage.crontab.get("mail"), reason="disk full")
+    web = morgue.bury(morgue.stage.add("web"), 2)
+
+    async def look() -> None:
+        async with morgue.stage.screen() as screen:
+            await open_tasks(screen)
+            await screen.press("slash")
+            await screen.type("exit:3 reason:exit task:mail")
+            await screen.press("enter")
+            await screen.until(lambda: [row.count for row in screen.table.rows.values()] == [3])
+            await screen.press("enter")
+            await screen.until(lambda: list(screen.table.ids) == mail[::-1])
+            await screen.press("b", "D")
+            await screen.shows("dismiss 3 dead letters of mail that match exit:3")
+            await screen.press("y")
+            await screen.until(lambda: len(morgue.letters) == 3)
+            await screen.press("colon")
+            await screen.type("dead runs")
+            await screen.press("enter")
+            await screen.until(lambda: list(screen.table.ids)[:2] == web[::-1])
+            assert len(screen.table.ids) == 3
+            await screen.press("colon")
+            await screen.type("dead")
+            await screen.press("enter")
+            await screen.until(lambda: screen.app.main.crumbs() == ["Dead"])
 
     play(look)

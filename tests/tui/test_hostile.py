@@ -294,6 +294,8 @@ def test_no_view_of_the_screen_lets_it_through(crontab: Hostile) -> None:
         screen.type("\t")
         screen.sees("reason:", "> node:")
         screen.type("5")
+        screen.sees("last node", "task:marks")
+        screen.type("b")
         screen.sees("reason:marks", "reason:queries<", f"1/{2 * len(CORPUS)}")
         screen.type(ENTER)
         screen.sees("task:marks", "node:marks", "err 0")

@@ -17,6 +17,7 @@ from dcron.store import output
 from dcron.store.output import Chunk
 from dcron.tui.health import Health
 from tests.support import views
+from tests.support.patience import PATIENCE
 from tests.support.shop import NODES, seed
 from tests.support.stage import NOON
 from tests.support.stage import Stage as Seeded
@@ -26,7 +27,7 @@ OFF = (0.0, 0.1, -2.6)
 """Seconds the nodes' clocks are ahead."""
 HERE = ZoneInfo("Europe/Berlin")
 STORED = Path(__file__).with_name("snapshots")
-PATIENCE, SETTLED = 10.0, 1.0
+SETTLED = 1.0
 WRITE = os.environ.get("DCRON_TEST_SNAPSHOTS") == "write"
 
 

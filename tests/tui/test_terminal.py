@@ -10,6 +10,7 @@ from typer import Exit
 
 from dcron.cli.screen import show
 from tests.support.cli import on_terminal, real
+from tests.support.patience import PATIENCE
 from tests.support.terminal import terminal
 
 QUIT = "\x11"
@@ -193,6 +194,6 @@ def test_it_ends_when_its_terminal_vanishes(url: str, on_hangup: signal.Handlers
             screen.sees("1 Tasks")
             with open(os.devnull, "rb") as nothing:  # noqa: PTH123
                 os.dup2(nothing.fileno(), screen._handle)
-            screen.process.wait(20)
+            screen.process.wait(PATIENCE)
     finally:
         signal.signal(signal.SIGHUP, before)

@@ -8,6 +8,7 @@ import pytest
 
 from dcron.model import Task, Trigger
 from dcron.store.runs import RunFilter
+from tests.support.patience import PATIENCE
 from tests.support.terminal import ESC, Terminal, terminal
 from tests.support.tui import Stage
 
@@ -39,7 +40,7 @@ class Person:
         self.press(*keys)
 
     def until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < deadline, self._screen._drawn()[-3000:]
             self._screen._read(0.05)

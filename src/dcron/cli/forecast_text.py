@@ -98,13 +98,21 @@ def _facts(outlook: Outlook, here: tzinfo) -> Iterator[tuple[str, Sequence[str]]
     unserved = (f"{task}: {why}" for task, why in outlook.unserved)
     yield from _lines("unserved", unserved, len(outlook.unserved))
     if outlook.unknown:
-        number = humanize.plural(len(outlook.unknown), "task")
-        names = humanize.first_few(outlook.unknown, _MANY)
-        text = (
-            f"the durations of {number}, which count as 0s: no successful run, no --expect runtime: {names}"
-        )
-        yield "unknown", [text]
+        yield "unknown", [_unknown(outlook)]
     yield from _lines("helps", (_relief(each, here) for each in outlook.reliefs), len(outlook.reliefs))
+
+
+def _unknown(outlook: Outlook) -> str:
+    """Return which tasks have unknown durations, and what is assumed."""
+    number = humanize.plural(len(outlook.unknown), "task")
+    names = humanize.first_few(outlook.unknown, _MANY)
+    if outlook.assumed is None:
+        count = "--timeout, or 0s without one: no durations are known"
+    else:
+        count = (
+            f"{humanize.took(outlook.assumed)}, the median of the other tasks, or --timeout if it is shorter"
+        )
+    return f"the durations of {number} (no successful run, no --expect runtime) count as {count}: {names}"
 
 
 def _lines(name: str, texts: Iterator[str], number: int) -> Iterator[tuple[str, Sequence[str]]]:

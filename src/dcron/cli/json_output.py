@@ -407,6 +407,7 @@ def forecast_shape(outlook: "Outlook", timezone: str) -> dict[str, Any]:
         "skipped": [_skips_shape(each) for each in outlook.skips],
         "unserved": [{"task": task, "reason": reason} for task, reason in outlook.unserved],
         "unknown_durations": list(outlook.unknown),
+        "assumed_duration": outlook.assumed,
         "reliefs": [_relief_shape(each) for each in outlook.reliefs],
         **_left_out_shape(outlook.left_out),
     }

@@ -7,7 +7,7 @@ from prometheus_client import Metric
 
 from dcron.monitoring.families import gauge, gauges_by, ones
 from dcron.settings import metric_label
-from dcron.store.cluster_figures import ClusterFigures, MaintenanceFigures, TaskFigures
+from dcron.store.cluster_figures import ChannelBacklog, ClusterFigures, MaintenanceFigures, TaskFigures
 
 _JOB = "maintenance_job"
 """Not `job`: Prometheus gives that label to the targets that it scrapes."""
@@ -66,6 +66,7 @@ def metrics_of(figures: ClusterFigures) -> Iterator[Metric]:
             figures.oldest_transaction,
         )
     yield from _of_maintenance(figures.maintenance)
+    yield from _of_channels(figures)
     yield from _of_tasks(figures)
 
 
@@ -88,6 +89,26 @@ def _of_maintenance(jobs: Sequence[MaintenanceFigures]) -> Iterator[Metric]:
     yield gauges_by("dcron_maintenance_due_timestamp_seconds", "When a job's next round is due.", _JOB, due)
     failed = {job.name: float(job.failed) for job in jobs}
     yield gauges_by("dcron_maintenance_failed", "Whether a job's latest round failed.", _JOB, failed)
+
+
+def _of_channels(figures: ClusterFigures) -> Iterator[Metric]:
+    columns: list[tuple[str, str, Callable[[ChannelBacklog], float]]] = [
+        ("pending", "Notifications that wait for a channel.", lambda each: each.pending),
+        (
+            "oldest_pending_seconds",
+            "For how long the first of them has been waiting; 0 if none is.",
+            lambda each: _age(figures, each.oldest),
+        ),
+        ("failing", "Those of them whose last try failed.", lambda each: each.failing),
+        (
+            "undeliverable",
+            "Whether a channel was given up, and has sent nothing since.",
+            lambda each: each.is_undeliverable,
+        ),
+    ]
+    for name, help_text, value_of in columns:
+        values = {channel: value_of(each) for channel, each in figures.channels.items()}
+        yield gauges_by(f"dcron_notifications_{name}", help_text, "channel", values)
 
 
 def _of_tasks(figures: ClusterFigures) -> Iterator[Metric]:

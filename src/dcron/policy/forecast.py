@@ -92,7 +92,9 @@ class Outlook:
     unserved: Sequence[tuple[str, str]]
     """Tasks whose runs no node takes, each with the reason."""
     unknown: Sequence[str]
-    """Tasks whose durations are unknown: their runs take no time here."""
+    """Tasks whose durations are unknown."""
+    assumed: float | None
+    """The seconds that each of their runs takes, at most its timeout; None: the timeout, or no time."""
     reliefs: Sequence[Relief]
     left_out: LeftOut
 
@@ -234,7 +236,7 @@ def skips(load: Load, tasks: Sequence[LoadTask]) -> list[ForecastSkips]:
 def unknown(load: Load, tasks: Sequence[LoadTask]) -> list[str]:
     """Return the names of the tasks with runs to come whose durations are unknown."""
     ran = {run.task for run in load.runs}
-    return sorted(each.name for each in tasks if not each.seconds and each.name in ran)
+    return sorted(each.name for each in tasks if each.is_assumed and each.name in ran)
 
 
 def _every(starts: Sequence[datetime]) -> float | None:

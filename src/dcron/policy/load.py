@@ -33,11 +33,13 @@ class LoadTask:
     overdue: datetime | None = None
     """When its scheduled run came due that waits when the simulation begins."""
     seconds: Sequence[float] = ()
-    """Durations that its runs take, sorted; all are equally likely. Empty: unknown, its runs take no time."""
+    """Durations that its runs take, sorted; all are equally likely. Empty: its runs take no time."""
     upstream: Sequence[str] = ()
     """The tasks after which it runs."""
     delay: timedelta | None = None
     """From the end of one run to the next, for a schedule that counts from there."""
+    is_assumed: bool = False
+    """Whether its durations are unknown, so that those of other tasks are taken."""
 
     @property
     def name(self) -> str:
@@ -46,8 +48,9 @@ class LoadTask:
 
     def percentile(self, share: float) -> float | None:
         """Return the seconds that this share of its runs does not exceed; None if they are unknown."""
-        last = len(self.seconds) - 1
-        return self.seconds[min(last, int(share * len(self.seconds)))] if self.seconds else None
+        if self.is_assumed or not self.seconds:
+            return None
+        return self.seconds[min(len(self.seconds) - 1, int(share * len(self.seconds)))]
 
 
 class LiveRun(NamedTuple):

@@ -379,10 +379,13 @@ class Dashboard:
             now = self.database.now(connection)
             return listings.finished_runs(connection, only, after, limit, now)
 
-    def dead_tasks(self) -> list[DeadTask]:
-        """Return the tasks with dead letters, those with the newest first, up to MOST_DEAD_TASKS."""
+    def dead_tasks(self, terms: Sequence[Term] = ()) -> list[DeadTask]:
+        """Return the tasks with dead letters that match all terms, those with the newest first.
+
+        They are MOST_DEAD_TASKS at most.
+        """
         with self.database.read() as connection:
-            return listings.dead_tasks(connection, MOST_DEAD_TASKS)
+            return listings.dead_tasks(connection, terms, MOST_DEAD_TASKS, self.database.now(connection))
 
     def dead_letters(
         self, terms: Sequence[Term], since_id: int | None, limit: int, task_id: int | None = None

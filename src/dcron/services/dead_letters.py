@@ -96,14 +96,16 @@ class DeadLetters(Service):
             if len(found) < _AT_ONCE:
                 return dismissed
 
-    def dismiss_found(self, terms: Sequence[Term], newest_id: int) -> int:
-        """Dismiss the dead letters that match all terms, up to the id `newest_id`; return how many."""
+    def dismiss_found(self, terms: Sequence[Term], newest_id: int, task_id: int | None = None) -> int:
+        """Dismiss the dead letters that match all terms, up to the id `newest_id`; return how many.
+
+        With `task_id`, only those of this task.
+        """
         dismissed, before_id = 0, newest_id + 1
         while True:
             with self.database.write() as connection:
-                page = listings.dead_letters(
-                    connection, terms, before_id, _AT_ONCE, self.database.now(connection)
-                )
+                now = self.database.now(connection)
+                page = listings.dead_letters(connection, terms, before_id, _AT_ONCE, now, task_id)
                 dismissed += runs.dismiss(connection, [run.id for run in page.runs])
                 self._note(connection, page.runs)
             if page.end is None:

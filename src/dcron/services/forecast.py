@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from math import inf
+from statistics import median_low
 
 from sqlalchemy import Connection
 
@@ -37,6 +38,8 @@ class Situation:
     now: datetime
     until: datetime
     left_out: LeftOut
+    assumed: float | None = None
+    """The seconds that a run takes of which nothing is known. None: nothing is known of any."""
 
     @property
     def starts(self) -> Mapping[str, Sequence[datetime]]:
@@ -92,7 +95,8 @@ class Forecast(Service):
             fleet = _fleet(connection, now)
         if not now < until <= now + LONGEST:
             raise UsageError("--until: give a time within the next 31 days")
-        return _Crontab(list(self._known()), fleet, now, until)
+        known = list(self._known())
+        return _Crontab(known, fleet, now, until, _usual_seconds(known))
 
     def _known(self) -> "Iterator[_Known]":
         after = ""
@@ -124,6 +128,7 @@ def outlook(situation: Situation, here: tzinfo, *, proposes: bool = True) -> Out
         skips=forecast.skips(played, situation.tasks),
         unserved=sorted(played.unserved.items()),
         unknown=forecast.unknown(played, situation.tasks),
+        assumed=situation.assumed,
         reliefs=reliefs(situation.tasks, situation.fleet, played, worst) if worst and is_late else [],
         left_out=situation.left_out,
     )
@@ -137,6 +142,8 @@ class _Crontab:
     fleet: LoadFleet
     now: datetime
     until: datetime
+    assumed: float | None
+    """The seconds that a run takes of which nothing is known."""
 
     def edited(self, edits: Iterable[Edit]) -> "_Crontab":
         """Return the crontab with these edits. A task keeps what is known of its runs."""
@@ -156,7 +163,7 @@ class _Crontab:
         left, frozen = MOST_STARTS, 0
         for each in running:
             try:
-                made = each.to_play(self.now, self.until)
+                made = each.to_play(self.now, self.until, self.assumed)
                 is_unforeseen = each.is_unforeseen
             except UsageError as error:
                 unreadable.append((each.task.name, str(error)))
@@ -171,7 +178,8 @@ class _Crontab:
                 unforeseen.append(each.task.name)
         nodes = _nodes(self.fleet.nodes, without, slots, found)
         left_out = LeftOut(len(self.known) - len(running), frozen, unforeseen, unreadable)
-        return Situation(found, replace(self.fleet, nodes=nodes), self.now, self.until, left_out)
+        fleet = replace(self.fleet, nodes=nodes)
+        return Situation(found, fleet, self.now, self.until, left_out, self.assumed)
 
 
 @dataclass(frozen=True)
@@ -196,8 +204,13 @@ class _Known:
         kinds = {kind for kind, _ in policy.sources_of(self.task)}
         return "event" in kinds or policy.starts_with_node(self.task)
 
-    def to_play(self, now: datetime, until: datetime) -> LoadTask:
-        """Return the task for the simulation. Raises UsageError."""
+    @property
+    def durations(self) -> Sequence[float]:
+        """The durations of its runs or, without any, those that it expects; empty if both are missing."""
+        return self.seconds or _expected(self.task)
+
+    def to_play(self, now: datetime, until: datetime, assumed: float | None) -> LoadTask:
+        """Return the task for the simulation, if need be with the `assumed` duration. Raises UsageError."""
         task, planned, delay = self.task, self.planned, policy.delay_of(self.task)
         starts: Sequence[datetime] = ()
         if policy.is_timed(task):
@@ -207,9 +220,10 @@ class _Known:
             starts = [planned]
         due = planned and (planned if delay else policy.due_at(task, planned))
         upstream = [name for kind, name in policy.sources_of(task) if kind == "task"]
-        seconds = self.seconds or _expected(task)
         overdue = due if due and due <= now else None
-        return LoadTask(task, starts, overdue, _cut(seconds, task.timeout), upstream, delay)
+        known = self.durations
+        seconds = _cut(known or _assumed(assumed, task.timeout), task.timeout)
+        return LoadTask(task, starts, overdue, seconds, upstream, delay, is_assumed=not known)
 
 
 def _thawed(made: LoadTask, frozen: FrozenTime, now: datetime, until: datetime) -> LoadTask:
@@ -218,6 +232,17 @@ def _thawed(made: LoadTask, frozen: FrozenTime, now: datetime, until: datetime) 
     starts = load.after_freezes(made.task, [now, *made.starts] if waits else made.starts, frozen)
     overdue = None if waits else made.overdue
     return replace(made, overdue=overdue, starts=[at for at in starts if at <= until])
+
+
+def _usual_seconds(tasks: Iterable[_Known]) -> float | None:
+    """Return the median of the tasks' median durations; None if none is known."""
+    known = (each.durations for each in tasks)
+    return median_low(medians) if (medians := [median_low(each) for each in known if each]) else None
+
+
+def _assumed(usual: float | None, timeout: float | None) -> Sequence[float]:
+    """Return the duration of a task of which nothing is known: the usual one, or else its timeout."""
+    return [each for each in (timeout if usual is None else usual,) if each is not None]
 
 
 def _cut(seconds: Sequence[float], timeout: float | None) -> Sequence[float]:

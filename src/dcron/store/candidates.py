@@ -99,6 +99,8 @@ class DueRuns:
     runs: list[ClaimedRun] = field(default_factory=list)
     alive: Alive = field(default_factory=Alive)
     """The live runs of the tasks that have a limit."""
+    frozen_from: datetime | None = None
+    """When the next planned freeze begins, if a run is due that it stops."""
 
 
 def lock(
@@ -131,7 +133,8 @@ def lock(
         for row in reply.rows()
     ]
     alive = _alive(counted, offer.node_id, {run.task.id: run.task for run in found})
-    return DueRuns(_first_that_fit(found, offer, room()), alive)
+    begins = (row[len(_RUN_COLUMNS)] for lane, reply in sent if not lane.is_requested for row in reply.rows())
+    return DueRuns(_first_that_fit(found, offer, room()), alive, next(begins, None))
 
 
 def _claimable(row: Sequence[Any], lane: Lane) -> ClaimedRun:
@@ -189,11 +192,12 @@ _RUN_COLUMNS = [
 @cache
 def _due_runs(*, notes_tasks: bool, manual: bool) -> Executable:
     may_start = [] if manual else [~freezes.is_frozen()]
+    frozen_from = [] if manual else [freezes.next_begin()]
     noted = [case((crontab.c.max_running.is_not(None), note(crontab.c.id)))] if notes_tasks else []
     # The limit as a subquery: if Postgres knew the number, it would plan the statement again for each claim.
     most = select(bindparam("most", type_=Integer())).scalar_subquery()
     return locked(
-        select(*_RUN_COLUMNS, *noted, *tasks.COLUMNS)
+        select(*_RUN_COLUMNS, *frozen_from, *noted, *tasks.COLUMNS)
         .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
         .where(text(DUE), runs.c.lane == bindparam("lane"), runs.c.due_at <= bindparam("now"))
         .where(or_(runs.c.for_node.is_(None), runs.c.for_node == bindparam("node_id")), *may_start)

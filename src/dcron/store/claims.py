@@ -5,7 +5,7 @@ was only claimed. docs/architecture.md describes the protocol; `finishing` recor
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -118,6 +118,8 @@ def claim_locked(
 ) -> ClaimResult:
     """Claim and start like `claim`, of due runs that `candidates.lock` returned in this transaction."""
     result = ClaimResult(now)
+    if due.frozen_from and due.frozen_from <= now:  # a freeze has begun since the runs were locked
+        due = replace(due, runs=[run for run in due.runs if run.lane.is_requested])
     if not due.runs:
         return result
     _decide(due, now, result, _ran_early(connection, ran_until))

@@ -1,7 +1,7 @@
 """Read the figures of a whole crontab for a monitoring system, in one transaction."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -12,16 +12,30 @@ from dcron import policy
 from dcron.database import Database
 from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import Freeze, Node, NodeState, Queue, RunState
-from dcron.schema import ALIVE, BLOCKED, DEAD, DUE, WAITING, crontab, maintenance_jobs, runs
+from dcron.policy.channels import is_mail
+from dcron.schema import (
+    ALIVE,
+    BLOCKED,
+    DEAD,
+    DUE,
+    UNSENT,
+    WAITING,
+    crontab,
+    maintenance_jobs,
+    notifications,
+    runs,
+)
 from dcron.schema import nodes as node_table
 from dcron.settings import MONITOR_LABELS, MONITOR_TASKS
-from dcron.store import freezes, listings, nodes, planning, queues, settings
+from dcron.store import freezes, listings, nodes, planning, queues, settings, undeliverable
+from dcron.store.notifications import MAILTO
 from dcron.store.search_terms import Term, first_due, latest_ended, of_latest, of_task
 
 LOOK_BACK = 100
 """How many of its newest runs are searched for a task's last success. So a task that has failed 40,000 times
 costs no more than others."""
 MOST_QUEUES = 500
+MOST_CHANNELS = 100
 _MOST_JOBS = 100
 _MOST_UNSERVED = 1_000
 """Names."""
@@ -63,6 +77,19 @@ class MaintenanceFigures:
     """Whether its latest round failed."""
 
 
+@dataclass(frozen=True)
+class ChannelBacklog:
+    """What waits for one channel; all mail addresses are one."""
+
+    pending: int = 0
+    oldest: datetime | None = None
+    """When the first of them was written; None if nothing waits."""
+    failing: int = 0
+    """How many of them failed at their last try."""
+    is_undeliverable: bool = False
+    """Whether it was given up, because nothing could be sent for a day, and has sent nothing since."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterFigures:
     """The whole crontab at one time."""
@@ -95,6 +122,8 @@ class ClusterFigures:
     oldest_transaction: float | None
     """Seconds for which the oldest transaction of the database is open; None on SQLite."""
     maintenance: Sequence[MaintenanceFigures]
+    channels: Mapping[str, ChannelBacklog]
+    """By channel; those of living nodes and those for which most waits, up to MOST_CHANNELS."""
     of_tasks: Sequence[TaskFigures]
     """The first tasks, by name."""
     label_keys: Sequence[str]
@@ -137,6 +166,7 @@ def read(connection: Connection, database: Database) -> ClusterFigures:
         database_bytes=database.table_bytes(connection),
         oldest_transaction=database.oldest_transaction(connection),
         maintenance=[MaintenanceFigures(**row) for row in connection.execute(_MAINTENANCE).mappings()],
+        channels=_backlogs(connection, living),
         of_tasks=of_tasks,
         label_keys=_label_keys(connection),
         tasks_left_out=max(0, left_out),
@@ -150,6 +180,21 @@ _ALIVE = (
     select(runs.c.state, func.count().label("number"), func.min(runs.c.started_at).label("oldest"))
     .where(text(ALIVE))
     .group_by(runs.c.state)
+)
+
+_KIND_OF_CHANNEL = case(
+    (notifications.c.channel.startswith(f"{MAILTO}:"), MAILTO), else_=notifications.c.channel
+).label("name")
+_BACKLOGS = (
+    select(
+        _KIND_OF_CHANNEL,
+        func.count().label("pending"),
+        func.min(notifications.c.created_at).label("oldest"),
+        func.count(notifications.c.error).label("failing"),
+    )
+    .where(text(UNSENT))
+    .group_by(_KIND_OF_CHANNEL)
+    .order_by(func.count().desc())
 )
 
 _MAINTENANCE = (
@@ -178,6 +223,17 @@ def _count_nodes(connection: Connection, living: Sequence[Node], now: datetime) 
     ended = select(node_table.c.died_how, func.count().label("number"))
     ended = ended.where(node_table.c.died_at >= now - _ENDED_WITHIN).group_by(node_table.c.died_how)
     return counts | {row.died_how: row.number for row in connection.execute(ended)}
+
+
+def _backlogs(connection: Connection, living: Sequence[Node]) -> dict[str, ChannelBacklog]:
+    names = sorted({name for node in living for name in node.channels if isinstance(name, str)})
+    found = {name: ChannelBacklog() for name in names[:MOST_CHANNELS]}
+    for row in connection.execute(_BACKLOGS.limit(MOST_CHANNELS)):
+        found[row.name] = ChannelBacklog(row.pending, row.oldest, row.failing)
+    for channel in undeliverable.since(connection):
+        name = MAILTO if is_mail(channel) else channel
+        found[name] = replace(found.get(name, ChannelBacklog()), is_undeliverable=True)
+    return dict(sorted(found.items())[:MOST_CHANNELS])
 
 
 def _count_unserved(connection: Connection, living: Sequence[Node], now: datetime) -> int:

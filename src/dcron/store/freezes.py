@@ -2,7 +2,7 @@
 
 A claim looks for one in the statement that locks the runs. On Postgres it holds a lock from before that
 statement until its commit, and `add` takes the same lock alone. So no start that missed the freeze is
-committed after it.
+committed after it. A start that is recorded by itself has a time before the begin of each planned freeze.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,11 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Executable,
+    ScalarSelect,
     Select,
     bindparam,
     case,
+    func,
     insert,
     literal,
     or_,
@@ -45,6 +47,14 @@ def _active() -> Sequence[ColumnElement[bool]]:
     # A freeze that begins at once holds from its commit on, whatever the clock of the claim says.
     has_begun = or_(freezes.c.from_at <= freezes.c.created_at, freezes.c.from_at <= now)
     return text(NOT_THAWED), has_begun, or_(freezes.c.until_at.is_(None), freezes.c.until_at > now)  # type: ignore[return-value]
+
+
+def next_begin() -> ScalarSelect[datetime | None]:
+    """Return when the next planned freeze begins after the time `now`; NULL if there is none."""
+    now = bindparam("now", type_=Instant())
+    return (
+        select(func.min(freezes.c.from_at)).where(text(NOT_THAWED), freezes.c.from_at > now).scalar_subquery()
+    )
 
 
 def spans() -> Select[Any]:

@@ -10,7 +10,20 @@ from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import BindParameter, Connection, Row, Select, and_, bindparam, false, func, or_, select, text
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    FromClause,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    false,
+    func,
+    or_,
+    select,
+    text,
+)
 
 from dcron.database import Reply
 from dcron.model import LATE_AFTER, Run, Task
@@ -34,6 +47,8 @@ from dcron.store.search_terms import (
 MOST_IDS = 1_000_000
 """Most ids in a list: 8 MB."""
 RECENT = 10
+MOST_SEARCHED = 100_000
+"""Most dead letters that a filter searches before they are counted by task."""
 WINDOW = 20_000
 """Runs that one query searches, so that a rare match does not hold up all other queries."""
 _PAGES_OF_LANES = 10
@@ -326,13 +341,22 @@ class DeadTask:
     last: Run
 
 
-def dead_tasks(connection: Connection, limit: int) -> list[DeadTask]:
-    """Return the tasks with dead letters, those with the newest first."""
-    newest = func.max(runs.c.id)
+def dead_tasks(connection: Connection, terms: Sequence[Term], limit: int, now: datetime) -> list[DeadTask]:
+    """Return the tasks with dead letters that match all terms, those with the newest first.
+
+    With terms, only the newest MOST_SEARCHED dead letters are looked at.
+    """
+    source: FromClause = runs
+    dead: list[Any] = [text(DEAD)]
+    if terms:
+        newest_ones = select(*LIGHT).where(text(DEAD)).order_by(runs.c.id.desc()).limit(MOST_SEARCHED)
+        source = newest_ones.subquery()
+        dead = conditions(RUN_FIELDS, terms, now, source.c)
+    newest = func.max(source.c.id)
     counted = (
-        select(runs.c.task_id, func.count().label("letters"), func.min(runs.c.id).label("first"), newest)
-        .where(text(DEAD))
-        .group_by(runs.c.task_id)
+        select(source.c.task_id, func.count().label("letters"), func.min(source.c.id).label("first"), newest)
+        .where(*dead)
+        .group_by(source.c.task_id)
         .order_by(newest.desc())
         .limit(limit)
     )

@@ -259,9 +259,9 @@ class DcronApp(MessagingApp[Exception]):
 
         self.main.drill(NodePage(node))
 
-    def show_view(self, name: str) -> None:
-        """Show the view of this name."""
-        self.main.action_view(name)
+    def show_view(self, name: str, *, from_top: bool = False) -> None:
+        """Show the view of this name; `from_top`, without what was opened inside it."""
+        self.main.show_view(name, from_top=from_top)
 
     def subject(self, kind: str) -> str:
         """Return the `task`, `run` or `node` under the cursor; empty if there is none."""

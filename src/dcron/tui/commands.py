@@ -70,6 +70,16 @@ def _runs(host: Host, name: str) -> None:
     )
 
 
+def _dead(host: Host, which: str) -> None:
+    if which not in ("", *DEAD_WORDS):
+        raise UsageError(f"dead takes {' or '.join(DEAD_WORDS)}; without a word it shows them by task")
+    host.show_view("dead", from_top=True)
+    if which:
+        from dcron.tui.views.dead import DeadPane
+
+        host.open_pane(DeadPane())
+
+
 def _history(host: Host, name: str) -> None:
     if not name:
         host.open_history()
@@ -182,6 +192,8 @@ def _sort(host: Host, order: str) -> None:
     host.sort_rows(order)
 
 
+DEAD_WORDS = ("runs",)
+"""What may follow `dead`."""
 READING_VERBS = (
     ("preview", "TASK [OPTIONS]", "Show when a task runs, as the agents compute it."),
     ("stats", "[TASK] [OPTIONS]", "Show success rates, durations and lateness."),
@@ -210,9 +222,10 @@ COMMANDS = {
         *(
             Command(view.name, "", f"Show the view {view.title}.", _view(view.name))
             for view in VIEWS
-            if view.name != "runs"
+            if view.name not in ("runs", "dead")
         ),
         Command("runs", "[TASK]", "Show the runs, of all tasks or of one.", _runs),
+        Command("dead", "[runs]", "Show the dead letters by task, or run by run.", _dead),
         Command("node", "NODE", "Show the page of a node.", _node),
         Command("view", "TASK", "Show the page of a task.", _page),
         Command("why", "TASK [WHEN]", "Explain why a task did, did not, or will not run.", _why),
@@ -267,6 +280,8 @@ def complete_command(host: Host, text: str, take: Callable[[Completion], None]) 
     word = rest.lstrip()
     if " " in word:
         take(Completion("", ()))
+    elif takes == "[runs]":
+        take(among(word, DEAD_WORDS))
     elif takes == "ORDER":
         take(among(word, host.sort_orders()))
     elif takes == "NAME":

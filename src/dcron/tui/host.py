@@ -120,8 +120,8 @@ class Host(Protocol):
     def open_node(self, node: Node) -> None:
         """Show the page of a node, inside the present view."""
 
-    def show_view(self, name: str) -> None:
-        """Show the view of this name."""
+    def show_view(self, name: str, *, from_top: bool = False) -> None:
+        """Show the view of this name; `from_top`, without what was opened inside it."""
 
     def subject(self, kind: str) -> str:
         """Return the `task`, `run` or `node` under the cursor; empty if there is none."""

@@ -28,7 +28,16 @@ CHANGES = frozenset(
     {
         *("tasks.new", "tasks.edit", "tasks.edit_text", "tasks.run", "tasks.run_with", "tasks.pause"),
         *("tasks.cancel", "tasks.delete", "runs.cancel", "runs.retry", "runs.dismiss"),
-        *("dead.retry", "dead.dismiss", "dead.dismiss_all", "nodes.drain", "nodes.undrain"),
+        *(
+            "dead.retry",
+            "dead.dismiss",
+            "dead.dismiss_all",
+            "dead.retry_task",
+            "dead.dismiss_task",
+            "dead.dismiss_shown",
+            "nodes.drain",
+            "nodes.undrain",
+        ),
         *("alerts.acknowledge", "form.save"),
     }
 )

@@ -155,17 +155,21 @@ class MainScreen(Screen[None]):
     # Panes ------------------------------------------------------------------------------------------
 
     def action_view(self, name: str) -> None:
+        self.show_view(name)
+
+    def show_view(self, name: str, *, from_top: bool = False) -> None:
+        """Show the view of this name; `from_top`, without what was opened inside it."""
         view = next(view for view in VIEWS if view.name == name)
         if view is not self.view:
             self._leave()
             self.view = view
         self._show()
+        while from_top and self._pop():
+            pass
 
     def action_show_tasks(self, filter_text: str) -> None:
         """Show the tasks that match this filter."""
-        self.action_view(VIEWS[0].name)
-        while self._pop():
-            pass
+        self.show_view(VIEWS[0].name, from_top=True)
         if self.pane:
             self.pane.set_filter(filter_text)
         self.redraw_header()

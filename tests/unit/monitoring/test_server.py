@@ -10,6 +10,7 @@ from dcron.errors import UsageError
 from dcron.monitoring import server
 from dcron.monitoring.address import ListenAddress, parse_address
 from dcron.monitoring.server import MonitorServer, Page
+from tests.support.patience import PATIENCE
 from tests.support.scraping import get
 
 ANY_PORT = ListenAddress("127.0.0.1", 0)
@@ -79,7 +80,7 @@ def test_a_slow_client_is_cut_off_however_it_drips(
     served: ListenAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "REQUEST_TIMEOUT", 0.3)
-    with socket.create_connection(served, timeout=10) as slow, pytest.raises(OSError):
+    with socket.create_connection(served, timeout=PATIENCE) as slow, pytest.raises(OSError):
         drip(slow)
     assert get(served, "/ok").status == 200
 
@@ -93,8 +94,8 @@ def drip(client: socket.socket) -> None:
 def test_too_many_clients_are_turned_away_at_once(
     served: ListenAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting = [socket.create_connection(served, timeout=10) for _ in range(server.MOST_CONNECTIONS)]
-    with socket.create_connection(served, timeout=10) as late:
+    waiting = [socket.create_connection(served, timeout=PATIENCE) for _ in range(server.MOST_CONNECTIONS)]
+    with socket.create_connection(served, timeout=PATIENCE) as late:
         assert late.recv(1) == b""
     for each in waiting:
         each.close()

@@ -54,9 +54,9 @@ def retry(host: Host, runs: Sequence[Run]) -> None:
     if not retryable:
         host.report(f"{_name(runs[0])} cannot be retried: {runs[0].state.value}")
     elif len(retryable) == 1:
-        host.act([_retry(retryable[0])])
+        host.act([retry_act(retryable[0])])
     else:
-        _confirm(host, f"retry {plural(len(retryable), 'run')} now", retryable, _reason, _retry)
+        _confirm(host, f"retry {plural(len(retryable), 'run')} now", retryable, _reason, retry_act)
 
 
 def dismiss(host: Host, runs: Sequence[Run]) -> None:
@@ -134,7 +134,9 @@ def _cancel(run: Run) -> Act:
     return Act(f"cancel run {run.id}", f"dcron cancel {run.id} --force", do)
 
 
-def _retry(run: Run) -> Act:
+def retry_act(run: Run) -> Act:
+    """Return the act that retries a run."""
+
     def do(crontab: Crontab) -> str:
         retried = DeadLetters(crontab).retry(run.id)
         return f"{_name(retried)} is due, as attempt {retried.attempt}"

@@ -35,6 +35,6 @@ VIEWS: Sequence[View] = (
     View("2", "runs", "Runs", "runs", "RunsPane"),
     View("3", "timeline", "Timeline", "timeline", "TimelinePane"),
     View("4", "nodes", "Nodes", "nodes", "NodesPane"),
-    View("5", "dead", "Dead", "dead", "DeadPane"),
+    View("5", "dead", "Dead", "dead_tasks", "DeadTasksPane"),
     View("6", "alerts", "Alerts", "alerts", "AlertsPane"),
 )

@@ -1,4 +1,4 @@
-"""The view of the dead letters: failed and lost runs that are not retried automatically."""
+"""Dead letters one by one: failed and lost runs that are not retried automatically."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +13,6 @@ from dcron.store.listings import DeadLettersPage, DeadTask
 from dcron.tui.actions import runs
 from dcron.tui.cells import EMPTY, Cell, cell, run_status
 from dcron.tui.columns import Column, name_column
-from dcron.tui.views.dead_tasks import DeadTasksPane
 from dcron.tui.views.run_list import PAGE, RunListPane
 
 
@@ -25,13 +24,14 @@ class DeadPane(RunListPane):
         Binding("t", "retry", "retry", id="dead.retry"),
         Binding("D", "dismiss", "dismiss", id="dead.dismiss"),
         Binding("X", "dismiss_all", "dismiss all", id="dead.dismiss_all"),
-        Binding("b", "by_task", "by task", id="dead.by_task"),
+        Binding("b", "screen.back_or_quit", "by task", id="dead.by_task"),
     ]
-    title = "Dead"
+    title = "single runs"
 
-    def __init__(self, of: DeadTask | None = None) -> None:
-        """Show all dead letters, or those of one task."""
+    def __init__(self, of: DeadTask | None = None, filter_text: str = "") -> None:
+        """Show the dead letters that match a filter, of all tasks or of one."""
         super().__init__()
+        self.filter_text, self.terms = filter_text, self.parse(filter_text)
         self._of = of
         if of:
             self.title = of.name
@@ -97,12 +97,7 @@ class DeadPane(RunListPane):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable what is about all tasks in the list of one."""
-        return not (self._of and action in ("by_task", "dismiss_all")) and super().check_action(
-            action, parameters
-        )
-
-    def action_by_task(self) -> None:
-        self.host.open_pane(DeadTasksPane(lambda row: self.host.open_pane(DeadPane(row))))
+        return not (self._of and action == "dismiss_all") and super().check_action(action, parameters)
 
     def action_dismiss_all(self) -> None:
         """Dismiss the whole list. Does nothing while the answer to another filter is awaited."""

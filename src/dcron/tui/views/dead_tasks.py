@@ -1,6 +1,7 @@
-"""The dead letters by task: how many each has, and since when."""
+"""The view of the dead letters: by task, with how many each has, the first and the last."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import ClassVar
 
@@ -10,37 +11,40 @@ from textual.binding import Binding, BindingType
 from dcron.model import Run
 from dcron.presentation import humanize
 from dcron.services.dashboard import Dashboard
-from dcron.services.dead_letters import DeadLetters
 from dcron.store.listings import DeadTask
-from dcron.store.search_terms import Term
-from dcron.tui.actions import runs
+from dcron.store.search_terms import RUN_FIELDS, Term
+from dcron.tui.actions import dead_letters, runs
 from dcron.tui.cells import EMPTY, Cell, cell
 from dcron.tui.columns import Column, name_column
-from dcron.tui.host import Host
+from dcron.tui.filters import parse_run_filter
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
+from dcron.tui.views.dead import DeadPane
 
-MOST_LETTERS = 1000
-"""Most dead letters that one key acts on."""
+SHARE = 20
+"""Reading that took one second is repeated after this many seconds at the earliest."""
 
 
 class DeadTasksPane(TablePane):
-    """The tasks with dead letters, those with the newest first."""
+    """The tasks with dead letters, those with the newest first. Enter shows the runs of one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "log", "log of the last", id="dead.log_of_last", show=False),
         Binding("t", "retry", "retry all of it", id="dead.retry_task"),
         Binding("D", "dismiss", "dismiss all of it", id="dead.dismiss_task"),
+        Binding("X", "dismiss_all", "dismiss all", id="dead.dismiss_shown", show=False),
+        Binding("b", "single", "single runs", id="dead.single"),
         Binding("v", "view", "task", id="dead.view_task"),
     ]
-    title = "by task"
-    can_filter = False
+    title = "Dead"
     orders: ClassVar[Sequence[str]] = ("last", "first", "count", "name")
 
-    def __init__(self, open_letters: Callable[[DeadTask], None]) -> None:
-        """Enter calls `open_letters` with the task under the cursor."""
+    def __init__(self) -> None:
         super().__init__()
-        self._open_letters = open_letters
         self._found: Sequence[DeadTask] = ()
+        self._read_again_at = 0.0
+        """The monotonic time before which changes of the database cause no reading."""
+        self._has_changed = False
 
     def columns(self) -> Sequence[Column]:
         """Return the columns. The task and the number are always shown."""
@@ -61,20 +65,42 @@ class DeadTasksPane(TablePane):
         )
 
     def parse(self, text: str) -> Sequence[Term]:
-        """Return no terms: the tasks are not filtered."""
-        return ()
+        """Return the terms of a filter for runs: a task is shown with those of its runs that match."""
+        return parse_run_filter(text)
+
+    def filter_fields(self) -> Collection[str]:
+        """Return the fields of runs."""
+        return RUN_FIELDS
 
     def refresh_data(self) -> None:
-        """Read the tasks. There are at most as many as tasks."""
-        self.ask("tasks", lambda board: board.dead_tasks(), self._take)
+        """Read the tasks, unless reading took long and was a short time ago."""
+        self._has_changed = time.monotonic() < self._read_again_at
+        if not self._has_changed:
+            self.reload()
+
+    def tick(self) -> None:
+        """Read what has changed as soon as it may be read again."""
+        super().tick()
+        if self._has_changed:
+            self.refresh_data()
 
     def reload(self) -> None:
-        """Sort the tasks again."""
-        self._take(self._found)
+        """Read the tasks. There are at most as many as tasks."""
+        terms = tuple(self.all_terms)
 
-    def _take(self, found: Sequence[DeadTask]) -> None:
+        def read(board: Dashboard) -> tuple[list[DeadTask], float]:
+            began = time.perf_counter()
+            return board.dead_tasks(terms), time.perf_counter() - began
+
+        self.ask("tasks", read, lambda found: self._take(*found))
+
+    def _take(self, found: Sequence[DeadTask], seconds: float) -> None:
+        self._read_again_at = time.monotonic() + SHARE * seconds
         self._found = found
-        shown = sorted(found, key=lambda row: _key(row, self.order), reverse=self.backwards)
+        self._show()
+
+    def _show(self) -> None:
+        shown = sorted(self._found, key=lambda row: _key(row, self.order), reverse=self.backwards)
         self.show_ids([row.task_id for row in shown], "no dead letters")
         self.show_rows({row.task_id: row for row in shown})
 
@@ -99,29 +125,35 @@ class DeadTasksPane(TablePane):
     def _open(self, message: RowTable.Chosen) -> None:
         message.stop()
         if row := self.table.cursor_row:
-            self._open_letters(row)
+            self.host.open_pane(DeadPane(row, self.filter_text))
+
+    def action_single(self) -> None:
+        self.host.open_pane(DeadPane(filter_text=self.filter_text))
 
     def action_view(self) -> None:
         if row := self.table.cursor_row:
             self.host.open_task(row.task_id, row.name)
 
+    def action_log(self) -> None:
+        if row := self.table.cursor_row:
+            self.host.open_log(row.last.id)
+
     def action_retry(self) -> None:
-        self._act(runs.retry)
+        dead_letters.retry(self.host, self.table.chosen_rows(), self._shown_letters())
 
     def action_dismiss(self) -> None:
-        self._act(runs.dismiss)
+        dead_letters.dismiss(self.host, self.table.chosen_rows(), self._shown_letters())
 
-    def _act(self, act: Callable[[Host, Sequence[Run]], None]) -> None:
-        """Act on all dead letters of the chosen tasks. The act asks if there are several."""
-        ids = [row.task_id for row in self.table.chosen_rows()]
-        if not self.host.may_act(ids):
-            return
+    def action_dismiss_all(self) -> None:
+        """Dismiss the whole list. Does nothing while the answer to another filter is awaited."""
+        if self.table.awaits_ids:
+            self.host.may_act([])
+        else:
+            runs.dismiss_all(self.host, self._shown_letters())
 
-        def letters(board: Dashboard) -> list[Run]:
-            found = DeadLetters(board.crontab)
-            return [run for task_id in ids for run in found.page(MOST_LETTERS, task_id=task_id)]
-
-        self.host.fetch(letters, lambda found: act(self.host, found))
+    def _shown_letters(self) -> runs.ShownLetters:
+        newest = max((row.last.id for row in self._found), default=0)
+        return runs.ShownLetters(tuple(self.all_terms), self.filter_text, newest)
 
 
 def _name(row: DeadTask, _: datetime) -> Cell:
