@@ -4,7 +4,7 @@ A list of ids is cheap however long it is: the caller reads the rows that it sho
 """
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
