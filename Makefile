@@ -6,7 +6,7 @@ PYTEST := $(BIN)/pytest -q -n 3 --durations 5
 QUICK := tests/unit tests/contract tests/agent tests/cli tests/tui
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow short lint check format faults bench screenshots clean
+.PHONY: help setup demo test slow short lint check format faults bench screenshots recording clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ bench: .venv/development ## figures: runs a second, lateness, idle cost, start-u
 
 screenshots: .venv/development ## pictures of the screen in screenshots/
 	$(BIN)/python -W ignore -m scripts.screenshots
+
+recording: .venv/development ## an animated picture of the program at work
+	$(BIN)/python -W ignore -m scripts.recording
 
 clean: ## remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist

@@ -38,7 +38,7 @@ class Screen:
     def lines(self) -> list[str]:
         """Return the screen, line by line."""
         compositor = self.app.screen._compositor
-        width, height = compositor.size  # after a resize, the app may know the new size before the screen
+        width, height = compositor.size  # right after a resize, the app has its new size before the screen
         shown = compositor.render_strips()
         assert all(strip.cell_length == width for strip in shown[:height])
         return [strip.text.rstrip() for strip in shown]

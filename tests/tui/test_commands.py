@@ -11,6 +11,10 @@ import typer
 from typer.main import get_command
 
 from dcron.cli.app import app
+from dcron.cli.verb_completion import words_for
+from dcron.schedule import parse_calendar
+from dcron.services.calendars import Calendars
+from dcron.services.fleet import Fleet
 from dcron.tui.commands import READING_VERBS, WRITING_VERBS
 from dcron.tui.state import MOST_COMMANDS, TuiState
 from tests.support.tui import Screen, Stage
@@ -64,7 +68,7 @@ def test_the_verbs_of_the_shell_exist() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-def test_a_verb_of_the_shell_shows_its_output(stage: Stage, size: tuple[int, int]) -> None:
+def test_a_verb_of_the_shell_shows_its_output(stage: Stage, size: tuple[int, int], tmp_path: Path) -> None:
     stage.add("backup")
     environment = {"DCRON_DB": stage.url}
 
@@ -76,6 +80,17 @@ def test_a_verb_of_the_shell_shows_its_output(stage: Stage, size: tuple[int, int
             assert all(len(line) <= size[0] for line in screen.lines())
             await screen.press("y")
             await screen.shows("copied the output")
+            await screen.press("slash")
+            await screen.shows("search for")
+            await screen.type("every DAY")
+            await screen.press("enter")
+            await screen.shows("nothing matches every DAY")
+            await screen.press("slash", *"every", "enter", "n", "N", "G", "g", "s")
+            await screen.shows("save the output in a new file")
+            await screen.type(str(tmp_path / "shown.txt"))
+            await screen.press("enter")
+            await screen.shows("saved the output")
+            assert "02:30:00" in (tmp_path / "shown.txt").read_text()
             await screen.press("escape")
             await command(screen, "emit deploy")
             await screen.shows("run dcron emit deploy?")
@@ -139,3 +154,47 @@ def test_arrows_recall_what_was_typed(stage: Stage, tmp_path: Path) -> None:
             assert value(screen) == "runs backup"
 
     play(look)
+
+
+@pytest.mark.slow
+def test_what_was_typed_is_searched_and_an_unknown_command_can_be_corrected(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            for text in ("runs backup", "tasks", "sort next"):
+                await command(screen, text)
+                await screen.until(lambda: not screen.app.main.prompt.is_open)
+            await screen.press("colon", *"ack", "ctrl+r")
+            assert value(screen) == "runs backup"
+            await screen.press("escape")
+            await command(screen, "quee")
+            await screen.shows("did you mean queue")
+            assert value(screen) == "quee"
+            await screen.press("escape")
+
+    play(look)
+
+
+# Completion ---------------------------------------------------------------------------------------------
+
+
+def test_words_of_a_verb_are_options_verbs_and_names_of_this_crontab(stage: Stage) -> None:
+    stage.add("backup", queue="mail", labels={"team": "shop"})
+    stage.add("deployed", "@on deploy")
+    Calendars(stage.crontab).put(parse_calendar("holidays", ["2027-12-25"]))
+    Fleet(stage.crontab).set_queue("mail", 3)
+
+    def found(*words: str) -> list[str]:
+        return words_for(get_command(app), stage.crontab, words[:-1], words[-1])
+
+    assert found("queue", "") == ["list", "set"]
+    assert found("queue", "set", "") == ["default", "mail"]
+    assert found("calendar", "view", "h") == ["holidays"]
+    assert found("emit", "") == ["deploy"]
+    assert found("preview", "ba") == ["backup"]
+    assert found("stats", "-l", "te") == ["team=shop"]
+    assert "--until" in found("forecast", "--")
+    assert found("forecast", "--until", "") == []
+    assert found("hold", "--reason", "2d", "ba") == ["backup"]
+    assert found("nonsense", "x") == []

@@ -223,7 +223,7 @@ def dcron(
         from dcron.cli.screen import has_screen
 
         if has_screen():
-            tui.command(db=db)
+            tui.command(ctx, db=db)
         else:
             print(ctx.get_help())
 

@@ -55,11 +55,16 @@ def _parts(metavar: str) -> list[str]:
 
 
 def _query(ctx: Any, read: "Callable[[Crontab], Iterable[str]]") -> list[str]:
-    """Return the answer of the database, or nothing if it cannot be read."""
+    """Return the answer of the database, or nothing if it cannot be read.
+
+    A crontab that the context has is asked instead of a new connection.
+    """
     from dcron.cli.context import new_database
     from dcron.config import actor
     from dcron.services.crontab import Crontab
 
+    if ctx is not None and isinstance(crontab := ctx.find_root().obj, Crontab):
+        return list(read(crontab))
     os.environ.setdefault("DCRON_PATIENCE", "1s")
     try:
         with closing(new_database(_url(ctx), readonly=True)) as database:
@@ -239,6 +244,7 @@ _KINDS: dict[str, Callable[[Any, str], list[Offer]]] = {
     "CALENDAR": lambda ctx, beginning: _plain(calendar_names(ctx, beginning)),
     "CHANNEL": _channels,
     "CONTEXT": _contexts,
+    "EVENT": lambda ctx, beginning: _plain(_query(ctx, lambda crontab: crontab.events(_MOST))),
     "FREEZE": _freezes,
     "K=V": _labels,
     "NAME": lambda ctx, beginning: _plain(task_names(ctx, beginning)),

@@ -97,6 +97,11 @@ class Tasks(Service):
         with self.database.read() as connection:
             return tasks.selected(connection, selector)
 
+    def events(self, limit: int) -> list[str]:
+        """Return the first names of events that tasks wait for, in order."""
+        with self.database.read() as connection:
+            return tasks.events(connection, limit)
+
     def labels(self, beginning: str, limit: int) -> list[str]:
         """Return the first labels of tasks with this beginning, such as `team=shop`, in order."""
         with self.database.read() as connection:

@@ -178,6 +178,12 @@ def subscribe_new(connection: Connection, subscribers: Sequence[Task]) -> None:
         connection.execute(insert(subscriptions), values)
 
 
+def events(connection: Connection, limit: int) -> list[str]:
+    """Return the first names of events that tasks wait for, in order."""
+    waited_for = select(subscriptions.c.source).where(subscriptions.c.kind == "event").distinct()
+    return list(connection.scalars(waited_for.order_by(subscriptions.c.source).limit(limit)))
+
+
 def by_name(connection: Connection, name: str) -> Task | None:
     """Return the task of exactly this name."""
     row = connection.execute(select(*COLUMNS).where(crontab.c.name == name)).first()

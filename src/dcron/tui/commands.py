@@ -31,20 +31,24 @@ class Command:
     """Gets the argument. Raises UsageError."""
 
 
-def run_command(host: Host, text: str) -> None:
-    """Run a typed command. Raises UsageError for an unknown command or a missing argument."""
+def command_of(host: Host, text: str) -> Callable[[], None]:
+    """Return what a typed command does. Raises UsageError for an unknown one or a missing argument."""
     word, _, rest = text.strip().partition(" ")
-    command = COMMANDS.get(SHORT.get(word, word))
+    alias, _, more = ALIASES.get(word, word).partition(" ")
+    command, rest = COMMANDS.get(alias), f"{more} {rest}".strip()
     if command is None:
-        near = get_close_matches(word, COMMANDS, n=1)
-        raise UsageError(
-            f"there is no command {word!r}" + (f"; did you mean {near[0]}?" if near else "; ? lists them")
-        )
-    argument = rest.strip() or default_argument(host, command)
+        near = get_close_matches(word, [*COMMANDS, *ALIASES], n=3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else "; ? lists them"
+        raise UsageError(f"there is no command {word!r}{hint}")
+    argument = rest or default_argument(host, command)
     if not argument and command.takes and not command.takes.startswith("["):
         raise UsageError(f"{command.word} needs {command.takes}")
-    host.state.add_command(f"{command.word} {rest.strip()}".strip())
-    command.run(host, argument)
+
+    def run() -> None:
+        host.state.add_command(f"{command.word} {rest}".strip())
+        command.run(host, argument)
+
+    return run
 
 
 def default_argument(host: Host, command: Command) -> str:
@@ -78,6 +82,11 @@ def _dead(host: Host, which: str) -> None:
         from dcron.tui.views.dead import DeadPane
 
         host.open_pane(DeadPane())
+
+
+def _events(host: Host, _: str) -> None:
+    host.show_view("tasks", from_top=True)
+    host.filter_rows("schedule:@on")
 
 
 def _history(host: Host, name: str) -> None:
@@ -205,6 +214,7 @@ READING_VERBS = (
     ("export", "[OPTIONS]", "Show the crontab as a file."),
     ("diff", "OPTIONS", "Show what `dcron apply` would change."),
     ("info", "", "Show the database, its tables and its settings."),
+    ("freezes", "[OPTIONS]", "List the freezes: active, planned and past ones."),
 )
 """The verbs of the shell that change nothing: they are run as they are, and their output is shown."""
 WRITING_VERBS = (
@@ -212,10 +222,16 @@ WRITING_VERBS = (
     ("emit", "EVENT [OPTIONS]", "Send an event: run the tasks that wait for it."),
     ("queue", "list|set ...", "List the queues, or set the limit of one."),
     ("calendar", "list|view|add|rm ...", "List, show, add or remove calendars."),
+    ("channel", "list|test ...", "List the channels of notifications, or test one."),
+    ("config", "list|set|unset ...", "List the settings that all users share, or change one."),
+    ("set", "TASK OPTIONS", "Change options of a task: `set backup --timeout 2h`."),
+    ("at", "TIME COMMAND", "Run a command once, at a time."),
+    ("in", "DURATION COMMAND", "Run a command once, after a delay."),
     ("hold", "RUN|TASK [OPTIONS]", "Keep a run, or all runs of a task, from being pruned."),
     ("unhold", "RUN|TASK", "Let a run, or all runs of a task, be pruned again."),
 )
 """The verbs of the shell that may change something: the screen asks first."""
+SHELL_VERBS = frozenset(verb for verb, _, _ in (*READING_VERBS, *WRITING_VERBS))
 COMMANDS = {
     command.word: command
     for command in (
@@ -253,6 +269,7 @@ COMMANDS = {
             "Show only rows that match these words.",
             lambda host, text: host.filter_rows(text),
         ),
+        Command("events", "", "Show the tasks that wait for an event.", _events),
         Command("sort", "ORDER", "Sort by a column.", _sort),
         *(Command(word, takes, text, _shell(word)) for word, takes, text in READING_VERBS),
         *(Command(word, takes, text, _shell(word, writes=True)) for word, takes, text in WRITING_VERBS),
@@ -266,29 +283,43 @@ COMMANDS = {
 }
 _SUBJECTS = ("TASK", "RUN", "NODE")
 """Arguments for which a command takes the row under the cursor."""
-SHORT = {"q": "quit", "q!": "quit", "log": "logs", "h": "help", "list": "tasks", "delete": "rm"}
+ALIASES = {
+    **{"q": "quit", "q!": "quit", "log": "logs", "h": "help", "list": "tasks", "delete": "rm"},
+    **{"queues": "queue list", "calendars": "calendar list", "channels": "channel list"},
+    "settings": "config list",
+}
+"""Other words for commands, with arguments."""
 
 
 def complete_command(host: Host, text: str, take: Callable[[Completion], None]) -> None:
     """Find what may follow the text of a command, and hand it on; names are read from the database."""
     verb, space, rest = text.lstrip().partition(" ")
     if not space:
-        take(among(verb, COMMANDS))
+        take(among(verb, [*COMMANDS, *ALIASES]))
         return
-    command = COMMANDS.get(SHORT.get(verb, verb))
+    verb, _, more = ALIASES.get(verb, verb).partition(" ")
+    rest = f"{more} {rest}".lstrip()
+    complete_verb = host.settings.complete_verb
+    if verb in SHELL_VERBS and complete_verb:
+        *before, beginning = rest.split(" ")
+        words = [verb, *filter(None, before)]
+        complete_from_database(
+            host, beginning, lambda board: complete_verb(board.crontab, words, beginning), take
+        )
+        return
+    command = COMMANDS.get(verb)
     takes = command.takes if command else ""
-    word = rest.lstrip()
-    if " " in word:
+    if " " in rest:
         take(Completion("", ()))
     elif takes == "[runs]":
-        take(among(word, DEAD_WORDS))
+        take(among(rest, DEAD_WORDS))
     elif takes == "ORDER":
-        take(among(word, host.sort_orders()))
+        take(among(rest, host.sort_orders()))
     elif takes == "NAME":
-        take(among(word, THEMES))
+        take(among(rest, THEMES))
     elif "TASK" in takes:
-        complete_from_database(host, word, lambda board: board.crontab.names(word, MOST_NAMES), take)
+        complete_from_database(host, rest, lambda board: board.crontab.names(rest, MOST_NAMES), take)
     elif "NODE" in takes:
-        complete_from_database(host, word, node_names, take)
+        complete_from_database(host, rest, node_names, take)
     else:
-        take(Completion(word, ()))
+        take(Completion(rest, ()))

@@ -320,12 +320,13 @@ class MainScreen(Screen[None]):
         )
 
     def action_command(self, text: str = "") -> None:
-        from dcron.tui.commands import complete_command, run_command
+        from dcron.tui.commands import command_of, complete_command
 
         def done(text: str | None) -> None:
+            run = command_of(self.host, text) if text and text.strip() else None
             self._close_prompt()
-            if text:
-                self._try(lambda: run_command(self.host, text))
+            if run:
+                self._try(run)
 
         self.prompt.open(
             ":",

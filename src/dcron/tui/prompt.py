@@ -38,6 +38,7 @@ class Prompt(Horizontal):
         Binding("escape", "leave", "leave", id="prompt.leave", show=False),
         Binding("up", "recall(-1)", "the command before", id="prompt.before", show=False),
         Binding("down", "recall(1)", "the command after", id="prompt.after", show=False),
+        Binding("ctrl+r", "search", "search what was typed", id="prompt.search", show=False),
         Binding("tab,shift+tab", "complete", "complete", id="prompt.complete", show=False),
     ]
 
@@ -135,10 +136,18 @@ class Prompt(Horizontal):
 
     def action_recall(self, by: int) -> None:
         """Show a text that was typed before and begins as the new one does."""
+        self._recall(by, lambda text: text.startswith(self._new_text))
+
+    def action_search(self) -> None:
+        """Show the text before that contains what was typed."""
+        self._recall(-1, lambda text: self._new_text in text)
+
+    def _recall(self, by: int, matches: Callable[[str], bool]) -> None:
+        """Show the next text that matches, in this direction of the history."""
         if self._recalled == len(self._history):
             self._new_text = self.entry.value
         position = self._recalled + by
-        while 0 <= position < len(self._history) and not self._history[position].startswith(self._new_text):
+        while 0 <= position < len(self._history) and not matches(self._history[position]):
             position += by
         if not 0 <= position <= len(self._history):
             return

@@ -1,7 +1,7 @@
 """Settings of the TUI, from the command line and the config file."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +33,10 @@ class TuiSettings:
     """Whether a question is answered with the name of the context."""
     environment: Mapping[str, str] | None = field(default=None, repr=False)
     """What a `dcron` on the same database needs in its environment; None if it cannot be named so."""
+    complete_verb: "Callable[[Crontab, Sequence[str], str], Sequence[str]] | None" = field(
+        default=None, repr=False
+    )
+    """Returns what may follow a verb of the shell and its words, with this beginning."""
     state_file: Path | None = None
     """Where the screen remembers filters and commands; None: nowhere."""
 

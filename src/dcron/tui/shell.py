@@ -1,13 +1,17 @@
 """Run a verb of the command line from the prompt, and show what it prints."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
 import threading
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import IO, ClassVar
+from itertools import islice
+from pathlib import Path
+from typing import IO, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -18,7 +22,7 @@ from textual.widgets import Static
 from dcron.errors import UsageError
 from dcron.safetext import safe_lines
 from dcron.tui.host import Host
-from dcron.tui.keynames import with_keys
+from dcron.tui.keynames import fitting, with_keys
 from dcron.tui.modals import Dialog
 
 MOST_BYTES = 256 * 1024
@@ -27,6 +31,14 @@ SECONDS = 120.0
 """Seconds after which the command is stopped."""
 MARGIN = 8
 """Columns of the screen that the frame takes."""
+MOST_HITS = 1000
+_HINTS = (
+    "{output.search} search  ",
+    "{output.copy} copy  ",
+    "{output.save} save  ",
+    "{output.copy_command} copy the command  ",
+    "{dialog.leave} leave",
+)
 
 
 def run_verb(host: Host, verb: str, text: str, *, writes: bool) -> None:
@@ -43,7 +55,7 @@ def run_verb(host: Host, verb: str, text: str, *, writes: bool) -> None:
         if yes:
             host.push_screen(OutputDialog(words, environment), lambda _: host.action_refresh_now())
 
-    if not writes or words[1:2] in (["list"], ["view"]):
+    if not writes or words[1:2] in (["list"], ["view"]) or words[1:] == ["--help"]:
         go()
     elif host.may_act([verb]):
         host.confirm(f"run {shlex.join(['dcron', *words])}", [], go)
@@ -60,6 +72,12 @@ class OutputDialog(Dialog[None]):
         Binding("q,enter", "leave", "leave", id="output.leave", show=False),
         Binding("j", "scroll(1)", "down", id="output.down", show=False),
         Binding("k", "scroll(-1)", "up", id="output.up", show=False),
+        Binding("g", "end(False)", "to the begin", id="output.begin", show=False),
+        Binding("G", "end(True)", "to the end", id="output.end", show=False),
+        Binding("slash", "search", "search", id="output.search"),
+        Binding("n", "hit(1)", "next hit", id="output.next_hit", show=False),
+        Binding("N", "hit(-1)", "previous hit", id="output.previous_hit", show=False),
+        Binding("s", "save", "save the output to a file", id="output.save"),
         Binding("y", "copy('output')", "copy the output", id="output.copy"),
         Binding("Y", "copy('command')", "copy the command", id="output.copy_command"),
     ]
@@ -72,15 +90,24 @@ class OutputDialog(Dialog[None]):
         self._words = words
         self._environment = environment
         self._output = ""
+        self._sought = ""
+        self._hit = -1
+        """The line of the last hit."""
         self._started: subprocess.Popen[bytes] | None = None
+
+    @property
+    def host(self) -> Host:
+        """The app."""
+        return cast("Host", self.app)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Static(Content.styled(safe_lines(self._command), "bold"), markup=False)
             with VerticalScroll():
                 yield Static("...", classes="read", markup=False)
-            keys = "{output.copy} copy  {output.copy_command} copy the command  {dialog.leave} leave"
-            yield Static(Content.styled(with_keys(self, keys), "dim"), markup=False)
+            hints = [with_keys(self, each) for each in _HINTS]
+            room = int(self.app.size.width * 0.96) - MARGIN
+            yield Static(Content.styled("".join(fitting(hints, room)), "dim"), markup=False)
 
     def on_mount(self) -> None:
         """Start the command in a thread of its own."""
@@ -124,15 +151,75 @@ class OutputDialog(Dialog[None]):
     def _show(self, text: str) -> None:
         if self.is_attached:
             self._output = safe_lines(text.rstrip("\n")) or "it has printed nothing"
-            self.query_one(".read", Static).update(Content(self._output))
+            self._draw()
+
+    def _draw(self) -> None:
+        """Draw the output with the hits."""
+        content = Content(self._output)
+        for start, end in _hits(self._output, self._sought):
+            content = content.stylize("reverse", start, end)
+        self.query_one(".read", Static).update(content)
 
     def action_scroll(self, by: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+
+    def action_end(self, is_last: bool) -> None:
+        scroll = self.query_one(VerticalScroll)
+        (scroll.scroll_end if is_last else scroll.scroll_home)(animate=False)
+
+    def action_search(self) -> None:
+        """Ask for a text and show where it is."""
+
+        def search(text: str | None) -> None:
+            if text is not None:
+                self._sought, self._hit = text, -1
+                self._draw()
+                self.action_hit(1)
+
+        self.host.ask_for("search for", search, hint=with_keys(self, "{output.next_hit} shows the next one,"))
+
+    def action_hit(self, by: int) -> None:
+        """Scroll to the next or the previous line with a hit."""
+        found = [start for start, _ in _hits(self._output, self._sought)]
+        breaks = [match.start() for match in re.finditer("\n", self._output)]
+        lines = sorted({bisect_left(breaks, start) for start in found})
+        if not lines:
+            text = f"nothing matches {self._sought}" if self._sought else "no text was searched for"
+            self.notify(text, markup=False)
+            return
+        beyond = [line for line in lines if (line - self._hit) * by > 0]
+        self._hit = (beyond[0] if by > 0 else beyond[-1]) if beyond else lines[0 if by > 0 else -1]
+        self.query_one(VerticalScroll).scroll_to(y=max(0, self._hit - 2), animate=False)
+
+    def action_save(self) -> None:
+        """Write the output to a new file."""
+
+        def save(name: str | None) -> None:
+            if not (name and name.strip()):
+                return
+            path = Path(name.strip()).expanduser()
+            try:
+                with path.open("x", encoding="utf-8") as file:
+                    file.write(self._output + "\n")
+            except OSError as error:
+                self.host.report(f"not saved: {path}: {error.strerror}", error=True)
+            else:
+                self.host.report(f"saved the output in {path.absolute()}")
+
+        self.host.ask_for("save the output in a new file", save, hint="Enter saves it")
 
     def action_copy(self, what: str) -> None:
         text = self._output if what == "output" else self._command
         self.app.copy_to_clipboard(text)
         self.notify(f"copied {'the output' if what == 'output' else self._command}", markup=False)
+
+
+def _hits(output: str, sought: str) -> list[tuple[int, int]]:
+    """Return where the text is; case matters if it has capitals."""
+    if not sought:
+        return []
+    pattern = re.compile(re.escape(sought), 0 if sought != sought.lower() else re.IGNORECASE)
+    return [match.span() for match in islice(pattern.finditer(output), MOST_HITS)]
 
 
 def _read(started: "subprocess.Popen[bytes]", stream: IO[bytes]) -> str:

@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 from datetime import tzinfo
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def command(
+    ctx: typer.Context,
     readonly: Annotated[
         bool, typer.Option("--readonly", help="Disable all keys that change something.")
     ] = False,
@@ -33,6 +35,7 @@ def command(
     if no_color:
         os.environ["NO_COLOR"] = "1"
     from dcron.cli.file_warnings import print_distrust
+    from dcron.cli.verb_completion import words_for
     from dcron.config import database_url, load_config, tui_state_file
     from dcron.database.url import parse_url
     from dcron.tui.app import DcronApp
@@ -45,6 +48,7 @@ def command(
     settings = replace(
         settings_of(config, address.place, readonly=readonly),
         environment=_environment(url, db, has_context=config.context is not None),
+        complete_verb=partial(words_for, ctx.find_root().command),
         state_file=tui_state_file(),
     )
     app = DcronApp(settings, lambda: _connect(db, readonly=readonly), _zone)
