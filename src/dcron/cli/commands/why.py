@@ -66,7 +66,7 @@ def command(
 
 
 def _kind(cause: "Cause") -> type[str]:
-    """Return the kind of its time, or of the whole cause if it is about none: it has a colour on a terminal."""
+    """Return the kind of the cause's time, or of the cause if it is about no time, for colours."""
     if cause.code == "ran":
         state = RunState(cause.facts["state"])
         return AlarmCell if state.is_failure else GoodCell if state is RunState.SUCCEEDED else Title
