@@ -48,11 +48,11 @@ _DAY = {
 }
 
 
-def fill(database: Database, kind: str, runs: int) -> None:
+def fill(database: Database, kind: str, runs: int, output: int = OUTPUT) -> None:
     """Insert finished runs with output, the oldest first, one in fifty failed; sum up all days."""
     age = f"(:runs - n) * {DAYS * 86400.0} / :runs"
     at = _AT[kind].format(age)
-    data = f"zeroblob({OUTPUT})" if kind == "sqlite" else f"convert_to(repeat('x', {OUTPUT}), 'UTF8')"
+    data = f"zeroblob({output})" if kind == "sqlite" else f"convert_to(repeat('x', {output}), 'UTF8')"
     indexes = _drop_indexes(database)
     with database.write() as connection:
         database.lift_limits(connection)
@@ -204,12 +204,12 @@ def show(kind: str, measured: Measured) -> None:
     )
 
 
-def prepare(url: str, runs: int) -> None:
+def prepare(url: str, runs: int, output: int = OUTPUT) -> None:
     """Fill an empty database with a history and a node that claims."""
     database = Database(url)
     now = seed(database, 1000)
     register(database, now)
-    fill(database, "sqlite" if database.is_sqlite else "postgres", runs)
+    fill(database, "sqlite" if database.is_sqlite else "postgres", runs, output)
     database.close()
 
 
@@ -246,18 +246,18 @@ def _spread(seconds: list[float]) -> str:
     return f"{cuts[49] * 1000:.1f} ms, p99 {cuts[98] * 1000:.0f} ms"
 
 
-def report(server: str, *, runs: int = 100_000, seconds: float = 30.0) -> None:
+def report(server: str, *, runs: int = 100_000, seconds: float = 30.0, output: int = OUTPUT) -> None:
     """Print one line a database."""
-    print(_title(runs))
+    print(_title(runs, output))
     for kind in ("sqlite", "postgres"):
         with new_database(kind, server) as url:
-            prepare(url, runs)
+            prepare(url, runs, output)
             show(kind, measure(url, seconds))
     print()
 
 
-def _title(runs: int) -> str:
-    return f"Pruning {runs:,} runs of {TASKS:,} tasks over {DAYS} days, each with {OUTPUT} bytes of output"
+def _title(runs: int, output: int) -> str:
+    return f"Pruning {runs:,} runs of {TASKS:,} tasks over {DAYS} days, each with {output:,} bytes of output"
 
 
 def main() -> None:
@@ -265,6 +265,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to prune, on each database")
+    parser.add_argument("--output", type=int, default=OUTPUT, help="bytes that each run has printed")
     parser.add_argument(
         "--url", action="append", help="a database to fill, if it is empty, and to keep; repeatable"
     )
@@ -272,12 +273,12 @@ def main() -> None:
     print(describe())
     if not options.url:
         with postgres_server() as server:
-            report(server, runs=options.runs, seconds=options.seconds)
+            report(server, runs=options.runs, seconds=options.seconds, output=options.output)
         return
-    print(_title(options.runs))
+    print(_title(options.runs, options.output))
     for url in options.url:
         if _is_empty(url):
-            prepare(url, options.runs)
+            prepare(url, options.runs, options.output)
         show("sqlite" if url.startswith("sqlite") else "postgres", measure(url, options.seconds))
 
 

@@ -9,8 +9,8 @@ import random
 import re
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from io import StringIO
@@ -18,6 +18,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from rich.console import Console
+from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 from sqlalchemy import update
 
@@ -26,11 +27,13 @@ from dcron.database import Database
 from dcron.schema import nodes
 from dcron.services.crontab import Crontab
 from dcron.services.fleet import Fleet
+from dcron.tui import modals
 from dcron.tui.app import DcronApp
 from dcron.tui.settings import TuiSettings
+from scripts.film import BACKGROUND, COLOURS, FONTS
 from tests.support import views
 from tests.support.databases import PostgresServer, new_database
-from tests.support.forms import fill, save
+from tests.support.forms import fill
 from tests.support.proxy import Proxy
 from tests.support.shop import NODES, seed
 from tests.support.stage import Stage
@@ -50,8 +53,6 @@ PROGRAMS = {
     "mail": "cat >/dev/null",
 }
 """What stands in for the shop's programs while the pictures are taken."""
-FONTS = "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace"
-"""Fonts with a fixed width that systems bring."""
 
 
 async def _schedule(screen: Screen) -> None:
@@ -81,7 +82,10 @@ async def _conflict(url: str, screen: Screen) -> None:
     other = Crontab(Database(url), "bob@web-1")
     other.edit(other.get("backup-db"), {"schedule": "0 3 * * *", "timeout": 3600.0})
     other.database.close()
-    await save(screen, sees="tries: 1 -> 3")
+    await screen.press("ctrl+s")
+    await screen.shows("tries: 1 -> 3")
+    await asyncio.sleep(2 * modals.PATIENCE)  # the dialog ignores keys at first
+    await screen.press("enter")
     await screen.shows("another person changed it first")
 
 
@@ -89,7 +93,7 @@ SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = 
     "tasks": ((132, 28), _broken),
     "timeline": ((132, 24), views.timeline),
     "log": ((110, 28), views.log),
-    "editor": ((140, 40), _schedule),
+    "editor": ((140, 36), _schedule),
     "runs": ((110, 24), views.runs),
     "nodes": ((120, 18), _fleet),
     "dead": ((110, 14), views.dead),
@@ -105,18 +109,24 @@ COMMANDS = {
 def main() -> None:
     """Take all pictures anew."""
     PICTURES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="dcron-pictures-") as name:
-        directory = Path(name)
+    with running_shop() as url:
+        asyncio.run(_screens(url))
+        for picture, command_lines in COMMANDS.items():
+            _save(picture, _printed(url, command_lines))
+    asyncio.run(_lost_database())
+
+
+@contextmanager
+def running_shop() -> Iterator[str]:
+    """Run the shop's tasks on three agents, each on a host of its own; yield the URL of the crontab."""
+    with tempfile.TemporaryDirectory(prefix="shop-") as name:
+        url = url_in(Path(name))
         programs = Path(tempfile.gettempdir()) / "shop"  # a picture shows this path
         _write_programs(programs)
-        url = url_in(directory)
         _seed(url, PATH=f"{programs}:/usr/bin:/bin")
-        with running_agents(directory, NODES):
+        with running_agents(Path(name), NODES):
             _name_hosts(url)
-            asyncio.run(_screens(url))
-            for picture, command_lines in COMMANDS.items():
-                _save(picture, _printed(url, command_lines))
-        asyncio.run(_lost_database(directory))
+            yield url
 
 
 def _write_programs(programs: Path) -> None:
@@ -165,12 +175,12 @@ async def _screens(url: str) -> None:
             _save(picture, screen.app.export_screenshot(title=f"dcron tui: {picture}"))
 
 
-async def _lost_database(directory: Path) -> None:
+async def _lost_database() -> None:
     """Take the picture of a Postgres database whose connections are cut and refused."""
     settings = TuiSettings("postgresql://cron@db.example.org/cron", unicode=True)
     server = PostgresServer(durable=False)
     try:
-        with new_database(server.url, directory) as url, Proxy(server.socket, random.Random(0)) as proxy:
+        with new_database(server.url, Path()) as url, Proxy(server.socket, random.Random(0)) as proxy:
             _seed(url)
             _register(url)
             async with _screen(proxy.url(url), settings, (110, 24)) as screen:
@@ -200,7 +210,16 @@ def _printed(url: str, command_lines: list[list[str]]) -> str:
         shown = " ".join(f"'{word}'" if " " in word else word for word in words)
         console.print(Text(f"$ dcron {shown}", "bold"))
         console.print(Text.from_ansi(screen.bytes.decode().replace("\r\n", "\n")))
-    return console.export_svg(title="dcron")
+    plain = [
+        _rgb(COLOURS[name]) for name in ("black", "red", "green", "brown", "blue", "magenta", "cyan", "white")
+    ]
+    theme = TerminalTheme(_rgb(BACKGROUND), _rgb(COLOURS["default"]), plain)
+    return console.export_svg(title="dcron", theme=theme)
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    red, green, blue = bytes.fromhex(colour.removeprefix("#"))
+    return red, green, blue
 
 
 def _save(name: str, svg: str) -> None:

@@ -46,10 +46,10 @@ class Terminal:
             if gap or key == ESC:
                 os.write(self._handle, burst.encode())
                 burst = ""
-                self._read_for(max(gap, ESC_GAP if key == ESC else 0.0))
+                self.read_for(max(gap, ESC_GAP if key == ESC else 0.0))
         os.write(self._handle, burst.encode())
 
-    def _read_for(self, seconds: float) -> None:
+    def read_for(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             self._read(left)
@@ -59,7 +59,7 @@ class Terminal:
 
         Pressed twice they may do something else: wait before the first press, and long before the next.
         """
-        self._read_for(2 * modals.PATIENCE)
+        self.read_for(2 * modals.PATIENCE)
         for patience in (5, 10, 20):
             self.type(keys)
             deadline = time.monotonic() + patience

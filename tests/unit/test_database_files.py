@@ -44,9 +44,25 @@ def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:
     assert mode(path) == 0o600
 
 
+def test_a_large_output_is_deleted_without_writing_its_pages(tmp_path: Path) -> None:
+    path = tmp_path / "dcron.db"
+    connection = sqlite3.connect(path)
+    files.set_up(connection, is_new=True)
+    connection.execute("CREATE TABLE output (data BLOB)")
+    connection.execute("INSERT INTO output VALUES (zeroblob(20000000))")
+    beside = [Path(f"{path}-{suffix}") for suffix in ("journal", "wal")]
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.execute("BEGIN")
+    connection.execute("DELETE FROM output")
+    assert sum(each.stat().st_size for each in beside if each.exists()) < 1_000_000
+    connection.execute("COMMIT")
+    connection.close()
+
+
 def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "dcron.db"
-    path.touch(0o640)
+    path.touch()
+    path.chmod(0o640)
     files.prepare(path, forced=False)
     assert mode(path) == 0o640
 

@@ -142,6 +142,8 @@ def set_up(connection: sqlite3.Connection, *, is_new: bool = False) -> None:
     # Text that is not UTF-8 must not fail the rows around it. Validation refuses the result.
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     connection.execute("PRAGMA synchronous = FULL")
+    # Some libraries overwrite what is deleted: they read, journal and write each page of an old output.
+    connection.execute("PRAGMA secure_delete = FAST")
     connection.execute(f"PRAGMA journal_mode = {'wal' if wal_is_safe() else 'truncate'}")
 
 
