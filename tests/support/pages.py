@@ -145,7 +145,9 @@ PAGES: Mapping[str, Page] = {
     "command": Page(_keys("colon", "r", "e", shows=":re"), (":re",), 14),
     "runs": Page(views.runs, ("exit 2", HELP), rows=14),
     "timeline": Page(views.timeline, ("busiest", HELP), rows=12),
-    "timeline-heat": Page(_then(views.timeline, _keys("m", shows="busiest")), (HELP,), 12),
+    "timeline-heat": Page(
+        _then(views.timeline, _keys("m", shows="its last run failed")), (HELP, "busiest"), 12
+    ),
     "timeline-jump": Page(_then(views.timeline, _keys("J", shows="show which time?")), ("Esc leaves",)),
     "nodes": Page(views.nodes, ("db-1", HELP), rows=3),
     "node": Page(_NODE, ("Overview", HELP)),

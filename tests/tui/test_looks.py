@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
+from textual.color import Color
 from textual.filter import Monochrome
+from textual.theme import Theme
 
 from dcron.model import RunState
 from dcron.safetext import shorten_middle
@@ -15,7 +19,7 @@ from dcron.tui.header_footer import Bar, Hints
 from dcron.tui.keynames import CHANGES
 from dcron.tui.keys import binding_ids
 from dcron.tui.settings import has_unicode
-from dcron.tui.theme import THEMES
+from dcron.tui.theme import OWN_THEMES, THEMES
 from tests.support.forms import form_of
 from tests.support.tui import Screen, Stage
 
@@ -64,8 +68,6 @@ def test_without_colours_failures_are_not_dimmer_than_what_is_well(
     monkeypatch.setenv("NO_COLOR", "1")
 
     async def do(screen: Screen) -> None:
-        from textual.color import Color
-
         grey = {}
         assert any(isinstance(each, Monochrome) for each in screen.app._filters)
         for look in ("ok", "failed", "lost", "error", "late"):
@@ -79,6 +81,38 @@ def test_without_colours_failures_are_not_dimmer_than_what_is_well(
         assert min(grey.values()) == grey["ok"]
 
     play(stage, do, theme=theme)
+
+
+@pytest.mark.parametrize("theme", OWN_THEMES, ids=lambda theme: theme.name)
+def test_texts_are_readable_on_every_ground(theme: Theme) -> None:
+    grounds = [theme.background, theme.surface, theme.panel]
+    grounds += [theme.variables[name] for name in ("row-cursor", "row-cursor-idle")]
+    texts = [theme.foreground, theme.variables["foreground-muted"]]
+    texts += [colour for name, colour in theme.variables.items() if name.startswith("text-")]
+    ratios = {(text, ground): contrast(text, ground) for text in texts for ground in grounds}
+    assert {pair: ratio for pair, ratio in ratios.items() if ratio < 4.5} == {}
+    assert contrast(theme.background, theme.primary) >= 4.5  # the tab of the present view
+
+
+@pytest.mark.parametrize("theme", OWN_THEMES, ids=lambda theme: theme.name)
+def test_terminals_with_256_colours_do_not_merge_the_shades_of_the_heat_map(theme: Theme) -> None:
+    shades = [theme.variables[f"heat-{shade}"] for shade in range(1, 5)]
+    numbers = {RichColor.parse(each).downgrade(ColorSystem.EIGHT_BIT).number for each in shades}
+    assert len(numbers) == len(shades)
+    towards = [contrast(each, theme.background or "") for each in shades]
+    assert towards == sorted(towards)
+
+
+def contrast(text: str | None, ground: str | None) -> float:
+    """Return the ratio of the Web Content Accessibility Guidelines, from 1 to 21."""
+    darker, lighter = sorted(_luminance(each or "") for each in (text, ground))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    shares = (each / 255 for each in Color.parse(colour).rgb)
+    linear = (each / 12.92 if each <= 0.03928 else ((each + 0.055) / 1.055) ** 2.4 for each in shares)
+    return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from textual.theme import Theme
 
 STYLES = (
     *("running", "ok", "failed", "lost", "late", "error", "paused", "quiet", "waiting", "name"),
-    *("bar", "track", "start"),
+    *("bar", "track", "start", "heat-1", "heat-2", "heat-3", "heat-4"),
 )
 """The styles of cells. Each has a word or a sign beside it that means the same."""
 
@@ -27,7 +27,7 @@ DARK = Theme(
         "text-success": "#7fd897",
         "text-warning": "#f0c070",
         "text-error": "#ff8290",
-        "foreground-muted": "#8b97a8",
+        "foreground-muted": "#9aa6b7",
         "scrollbar": "#39465a",
         "scrollbar-hover": "#4d5d76",
         "scrollbar-active": "#5aa9f7",
@@ -36,6 +36,10 @@ DARK = Theme(
         "scrollbar-background-active": "#171c26",
         "row-cursor": "#20395a",
         "row-cursor-idle": "#202835",
+        "heat-1": "#875fd7",
+        "heat-2": "#af87ff",
+        "heat-3": "#d7afff",
+        "heat-4": "#ffd7ff",
         "bar": "#437f60",
         "track": "#3a4657",
     },
@@ -58,7 +62,7 @@ LIGHT = Theme(
         "text-success": "#146c33",
         "text-warning": "#855300",
         "text-error": "#be1f30",
-        "foreground-muted": "#5c6878",
+        "foreground-muted": "#586474",
         "scrollbar": "#b9c4d4",
         "scrollbar-hover": "#97a6bb",
         "scrollbar-active": "#0b62c4",
@@ -67,6 +71,10 @@ LIGHT = Theme(
         "scrollbar-background-active": "#f0f3f8",
         "row-cursor": "#cfe2fb",
         "row-cursor-idle": "#e1e7f0",
+        "heat-1": "#8787d7",
+        "heat-2": "#5f5fd7",
+        "heat-3": "#5f00af",
+        "heat-4": "#00005f",
         "bar": "#7fb894",
         "track": "#c3ccd9",
     },
@@ -76,6 +84,8 @@ OWN_THEMES = (DARK, LIGHT)
 VARIABLES: Mapping[str, str] = {
     "row-cursor": "ansi_default",
     "row-cursor-idle": "ansi_default",
+    **dict.fromkeys(("heat-1", "heat-2"), "ansi_blue"),
+    **dict.fromkeys(("heat-3", "heat-4"), "ansi_bright_blue"),
     "bar": "ansi_green",
     "track": "ansi_bright_black",
 }
@@ -132,6 +142,10 @@ RowTable > .cell--name { text-style: bold; }
 RowTable > .cell--bar { color: $bar; }
 RowTable > .cell--track { color: $track; }
 RowTable > .cell--start { color: $text-secondary; }
+RowTable > .cell--heat-1 { color: $heat-1; }
+RowTable > .cell--heat-2 { color: $heat-2; }
+RowTable > .cell--heat-3 { color: $heat-3; }
+RowTable > .cell--heat-4 { color: $heat-4; }
 DetailPanel { width: 46; height: 1fr; background: $surface; display: none; }
 .-wide DetailPanel { display: block; }
 .-hide-detail DetailPanel { display: none; }
@@ -166,5 +180,6 @@ Dialog.-airy .keys { margin-top: 1; }
 .dialog.-asks { padding-bottom: 1; }
 Toast { max-width: 90%; padding: 0 1; }
 Screen.-prompting ToastRack { margin-bottom: 2; }
+.legend { height: 1; background: $surface; }
 SearchIcon { display: none; }
 """

@@ -21,7 +21,8 @@ _UNICODE = str.maketrans(
     {NOW: "│", ONE: "•", MANY: "━", SKIPPED: "·", BEGUN: "█", RUNNING: "█", EXPECTED: "░"}
 )
 _STYLES = {
-    **dict.fromkeys((ONE, MANY, *HEAT[True], *HEAT[False]), "start"),
+    **dict.fromkeys((ONE, MANY), "start"),
+    **{sign: f"heat-{shade}" for signs in HEAT.values() for shade, sign in enumerate(signs, 1)},
     **dict.fromkeys((BEGUN, RUNNING), "running"),
     **dict.fromkeys((NOW, SKIPPED), "quiet"),
     EXPECTED: "track",
@@ -34,11 +35,29 @@ BAR_CELLS = 3
 def signs_cell(row: TimelineRow, now: datetime, heat: str = "", *, unicode: bool) -> Cell:
     """Return the cells: `^` a start, `=====` many, `.` skipped; `[==|~~` a run and its usual length.
 
-    With `heat`, one of HEAT, a sign says how many starts its cell has.
+    With `heat`, one of HEAT, a sign and its shade say how many starts its cell has; those of a task whose
+    last run failed are red.
     """
-    drawn = groupby(_signs(row, now, heat), lambda sign: _STYLES.get(sign, ""))
+
+    def style(sign: str) -> str:
+        return "failed" if row.failed and sign in heat else _STYLES.get(sign, "")
+
+    drawn = groupby(_signs(row, now, heat), style)
     table = _UNICODE if unicode else _ASCII
     return parted(*(("".join(same).translate(table), style) for style, same in drawn))
+
+
+def heat_legend(*, unicode: bool) -> list[tuple[str, str]]:
+    """Return parts of a line with what the shades mean, and their styles."""
+    numbers = ("1", "2", f"3-{MANY_FROM - 1}", f"{MANY_FROM}+")
+    parts = [(" starts in a cell: ", "$foreground-muted")]
+    for shade, (sign, number) in enumerate(zip(HEAT[unicode], numbers, strict=True), 1):
+        parts += [(sign * 2, f"$heat-{shade}"), (f" {number}   ", "$foreground-muted")]
+    return [
+        *parts,
+        (HEAT[unicode][-1] * 2, "bold $text-error"),
+        (" its last run failed", "$foreground-muted"),
+    ]
 
 
 def now_sign(*, unicode: bool) -> str:

@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
 
 from dcron.errors import DcronError, UsageError
 from dcron.policy.start_times import MINUTE, Minutes
@@ -20,7 +22,7 @@ from dcron.services.dashboard import BusiestMinute, Dashboard, TaskRows, Timelin
 from dcron.tui.cells import Cell, cell
 from dcron.tui.columns import GAP, Column
 from dcron.tui.table import LOADING, MARK_CELLS
-from dcron.tui.timeline.drawing import HEAT, now_sign, signs_cell, starts_text
+from dcron.tui.timeline.drawing import HEAT, heat_legend, now_sign, signs_cell, starts_text
 from dcron.tui.timeline.foot import Foot, busiest_texts
 from dcron.tui.timeline.load import LoadLine
 from dcron.tui.timeline.scale import cell_for, header, span_at
@@ -68,6 +70,7 @@ class TimelinePane(TasksPane):
         self.load = LoadLine()
         self.load.display = False  # until the size is known
         self._is_heat = False
+        self._legend = Static(classes="legend", markup=False)
         self._last_change: datetime | None = None
         """The clock change that a key went to last."""
         self._counting: tuple[object, ...] = ()
@@ -81,6 +84,7 @@ class TimelinePane(TasksPane):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield self.table
+            yield self._legend
             yield self.load
             yield self.foot
 
@@ -134,7 +138,12 @@ class TimelinePane(TasksPane):
     def on_resize(self) -> None:
         """Fit the cells to the width."""
         self.load.display = self.size.height >= LOAD_FROM
+        self._draw_legend()
         self._rescale()
+
+    def _draw_legend(self) -> None:
+        """Show what the shades mean, if there are shades and room."""
+        self._legend.display = self._is_heat and self.size.height >= LOAD_FROM
 
     def cursor_rests(self) -> None:
         """Draw the header in the zone of this task if it follows tasks."""
@@ -230,6 +239,8 @@ class TimelinePane(TasksPane):
 
     def action_heat(self) -> None:
         self._is_heat = not self._is_heat
+        self._legend.update(Content.assemble(*heat_legend(unicode=self.host.settings.unicode)))
+        self._draw_legend()
         self.table.set_columns(self.columns())
 
     def action_jump(self) -> None:
