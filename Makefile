@@ -5,6 +5,9 @@ SHOWN := $(PYTHON) scripts/progress.py
 PYTEST := $(BIN)/pytest -q -n 3 --durations 5
 QUICK := tests/unit tests/contract tests/agent tests/cli tests/tui
 
+# Where it is set, each dcron that a test starts compiles the program again, which takes as long as its work.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test slow short lint check format faults bench screenshots recording clean
 
@@ -38,8 +41,9 @@ test: .venv/development ## the quick tests, on SQLite and on a Postgres of its o
 slow: .venv/development ## the other tests, and a longer search for counterexamples
 	$(PYTEST) --dist worksteal -m "slow or hypothesis" --hypothesis-profile full
 
+# Four at once: these tests wait for agents most of the time.
 short: .venv/development ## of `make slow` what takes no half minute, with fewer examples: .ci/run
-	DCRON_TEST_SEEDS=20 $(PYTEST) --dist worksteal -m "(slow or hypothesis) and not long" --hypothesis-profile short
+	DCRON_TEST_SEEDS=20 $(PYTEST) -n 4 --dist worksteal -m "(slow or hypothesis) and not long" --hypothesis-profile short
 
 lint: .venv/development ## formatting, style, types, layers, import circles
 	$(BIN)/ruff format --check .

@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -17,6 +18,8 @@ from tests.support import compiled_once, databases
 
 gc.set_threshold(100_000, 50, 1_000)  # until all tests are collected: they stay for good
 compiled_once.install()
+os.environ.pop("TZ", None)  # tests have the zone of their machine, however they are started
+time.tzset()
 
 BACKENDS = ("sqlite", "postgres")
 TESTS = Path(__file__).parent
@@ -39,8 +42,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in SLOW_FOLDERS:
             item.add_marker(SLOW_FOLDERS[folder])
-        if any(item.get_closest_marker(name) for name in SLOW_MARKERS) or _repeats_on_postgres(item, folder):
+        if any(item.get_closest_marker(name) for name in SLOW_MARKERS):
             item.add_marker("slow")
+        if _repeats_on_postgres(item, folder):
+            item.add_marker("slow")
+            item.add_marker("long")
 
 
 def _repeats_on_postgres(item: pytest.Item, folder: str) -> bool:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from dcron.tui import modals
+from dcron.tui import input_queue, modals, requests
+from tests.support.patience import PATIENCE
 from tests.support.tui import Stage
 
 
@@ -12,6 +13,13 @@ from tests.support.tui import Stage
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dialogs hear keys at once, but where a test is about that."""
     monkeypatch.setattr(modals, "PATIENCE", 0.0)
+
+
+@pytest.fixture(autouse=True)
+def nothing_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys and changes wait for an answer as long as a busy machine needs."""
+    monkeypatch.setattr(input_queue, "LONGEST", PATIENCE)
+    monkeypatch.setattr(requests, "EXPIRY", PATIENCE)
 
 
 @pytest.fixture

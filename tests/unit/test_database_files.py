@@ -61,7 +61,8 @@ def test_a_large_output_is_deleted_without_writing_its_pages(tmp_path: Path) -> 
 
 def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "dcron.db"
-    path.touch(0o640)
+    path.touch()
+    path.chmod(0o640)
     files.prepare(path, forced=False)
     assert mode(path) == 0o640
 

@@ -156,6 +156,10 @@ class Minutes:
         """Count a start in each of these minutes, numbered as by `minute_of`."""
         self._counted.update(minutes)
 
+    def starts_in(self, minute: int) -> int:
+        """Return the number of starts in the minute of this number."""
+        return self._counted[minute]
+
     def busiest(self, count: int) -> list[tuple[datetime, int]]:
         """Return the minutes with the most starts, and how many; of equal ones the earliest."""
         most = heapq.nsmallest(count, self._counted.items(), key=lambda each: (-each[1], each[0]))

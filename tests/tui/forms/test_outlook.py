@@ -169,3 +169,19 @@ def test_typing_does_not_wait_for_what_takes_long(
             await screen.shows("and at 00:00 every day")
 
     asyncio.run(look())
+
+
+@pytest.mark.slow
+def test_the_form_says_what_else_starts_then(stage: Stage) -> None:
+    for number in range(3):
+        stage.add(f"task{number}", "0 9 * * *")
+
+    async def look() -> None:
+        async with stage.screen(size=(130, 40)) as screen:
+            await opened(screen, "e")
+            await screen.shows("at 09:00 2 other tasks start")
+            await fill(screen, schedule="7 9 * * *")
+            await screen.shows("no other task starts in the same minutes")
+            await screen.press("escape", "y")
+
+    asyncio.run(look())

@@ -6,9 +6,11 @@ from datetime import datetime
 
 from dcron.errors import UsageError
 from dcron.model import Definition
+from dcron.policy.start_load import OtherStarts, start_load
 from dcron.presentation import next_runs
+from dcron.schedule import zone
 from dcron.tui.forms.reading import Reading, Texts, place_of, read_texts
-from dcron.tui.forms.schedule_preview import Calendars, SchedulePreview, preview, rules_of
+from dcron.tui.forms.schedule_preview import Calendars, SchedulePreview, load_lines, preview, rules_of
 
 Moved = Sequence[tuple[str, str | list[str] | None]]
 
@@ -27,6 +29,8 @@ class Typed:
     calendars: Calendars = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     """Calendars that could not be read, with the reason."""
+    others: OtherStarts | None = None
+    """The starts of the other tasks; None until they are counted."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class CheckResult:
     """None if the schedule cannot be read."""
     moved: Moved = ()
     """The next runs before and after, if the task can be saved."""
+    load: Sequence[tuple[str, str]] = ()
+    """What the starts meet, in words and styles."""
 
 
 def check(typed: Typed) -> CheckResult:
@@ -48,14 +54,22 @@ def check(typed: Typed) -> CheckResult:
     for name in ("except_calendar", "only_calendar"):
         if (calendar := getattr(reading.task, name)) in typed.missing:
             errors.setdefault(name, typed.missing[calendar])
-    found = None
+    found: SchedulePreview | None = None
+    load: Sequence[tuple[str, str]] = ()
     if not {"schedule", "timezone"} & errors.keys():
         try:
             found = preview(reading.task, typed.calendars, typed.now)
+            load = _load(typed, reading)
         except UsageError as error:
             errors.setdefault(place_of(error), str(error))
     reading = Reading(reading.task, errors, reading.named)
-    return CheckResult(typed, reading, found, _moved(typed, reading) if not errors else ())
+    return CheckResult(typed, reading, found, _moved(typed, reading) if not errors else (), load)
+
+
+def _load(typed: Typed, reading: Reading) -> Sequence[tuple[str, str]]:
+    if typed.others is None or not next_runs.schedule_of(reading.task).timed:
+        return ()
+    return load_lines(start_load(reading.task, typed.others), zone(reading.task.timezone))
 
 
 def _moved(typed: Typed, reading: Reading) -> Moved:

@@ -1,7 +1,8 @@
 """The form of a task: its fields in groups, their errors, and a preview of the schedule."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 from textual import events, on
@@ -15,6 +16,8 @@ from textual.widgets import Input, Static
 
 from dcron.errors import DcronError
 from dcron.model import Definition
+from dcron.policy.start_load import SPAN, OtherStarts
+from dcron.policy.start_times import Minutes
 from dcron.safetext import safe, shorten
 from dcron.schedule import Calendar
 from dcron.services.calendars import Calendars
@@ -41,6 +44,12 @@ LOW = 20
 OPEN_GROUPS = ("what", "when")
 """The groups that are unfolded at first, also if all their fields have their defaults."""
 EMPTY = "write a schedule: '30 2 * * *', @daily, '@every 90s'; its next runs are shown here"
+COUNTED_AT_ONCE = 500
+"""Tasks whose starts are counted in one step."""
+COUNTING_SECONDS = 0.1
+"""Seconds after which a step ends."""
+MOST_COUNTING_SECONDS = 2.0
+"""Seconds after which the other tasks are left out."""
 _KEYS = (
     "{form.save} save  ",
     "{form.leave} leave  ",
@@ -89,6 +98,8 @@ class Form(Screen[None]):
         self._missing: dict[str, str] = {}
         self.touched: set[str] = set()
         """The fields whose errors are shown; the others were not typed into yet."""
+        self._others: OtherStarts | None = None
+        """The starts of the other tasks, once they are counted."""
         self._number = 0
         self._result: CheckResult | None = None
         self._shown = Content(EMPTY)
@@ -118,6 +129,7 @@ class Form(Screen[None]):
         """Check the texts and go to the first field to type."""
         self._checker.start()
         self._check()
+        self._count_others()
         self.set_interval(TICK, self._tick)
         self.row("name" if self.is_new else "schedule").take_focus()
 
@@ -125,6 +137,32 @@ class Form(Screen[None]):
         """Check nothing more."""
         self._checker.stop()
         self.host.reads.forget_all(self)
+
+    # The other tasks --------------------------------------------------------------------------------
+
+    def _count_others(self) -> None:
+        """Count when the other tasks start, in short steps between other questions to the database."""
+        own, begin = getattr(self.base, "id", None), self.host.health.now().replace(second=0, microsecond=0)
+
+        def count(ids: Sequence[int]) -> None:
+            self._count_on(OtherStarts(begin, Minutes()), [each for each in ids if each != own], 0.0)
+
+        self.host.reads.ask(
+            (self, "ids"), lambda board: board.task_ids((), "next", reverse=False, coming=True), count
+        )
+
+    def _count_on(self, others: OtherStarts, ids: Sequence[int], spent: float) -> None:
+        """Count the starts of the next tasks, until all are counted or the time is used up."""
+        if not ids or spent >= MOST_COUNTING_SECONDS:
+            self._others = replace(others, left_out=len(ids))
+            self._check()
+            return
+        some, end = list(ids[:COUNTED_AT_ONCE]), others.begin + SPAN
+        self.host.reads.ask(
+            (self, "count"),
+            lambda board: board.count_starts(others.minutes, some, others.begin, end, COUNTING_SECONDS),
+            lambda found: self._count_on(others, ids[found.counted :], spent + found.seconds),
+        )
 
     # Typing -----------------------------------------------------------------------------------------
 
@@ -154,6 +192,7 @@ class Form(Screen[None]):
             self.host.health.now(),
             dict(self._calendars),
             dict(self._missing),
+            self._others,
         )
         self._checker.ask("check", lambda _: checking.check(typed), self._take)
 
@@ -255,7 +294,7 @@ class Form(Screen[None]):
             return Content(EMPTY)
         if self._result.preview is None:
             return Content("no preview until the schedule and its time zone are valid")
-        return draw(self._result.preview, self.host.health.now(), width, height)
+        return draw(self._result.preview, self.host.health.now(), width, height, self._result.load)
 
     def _title(self, error: str = "") -> Content:
         what = "new task" if self.is_new else f"edit {self.base.name}"

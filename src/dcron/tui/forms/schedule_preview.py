@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from itertools import islice
 
 from textual.content import Content
 
 from dcron import policy
 from dcron.model import Definition
+from dcron.policy.start_load import StartLoad
 from dcron.policy.start_times import TaskStart
 from dcron.presentation import humanize, next_runs
+from dcron.presentation.humanize import plural
 from dcron.safetext import safe
 from dcron.schedule import Calendar, ClockTransition, Occurrence, Rules
 
@@ -19,6 +21,8 @@ MOST = 40
 """Most occurrences shown, skipped ones included."""
 WIDE = 72
 """Columns from which on an occurrence takes one line."""
+OFTEN = 48
+"""Starts in 24 hours from which on they are given by the hour."""
 _LOCAL = next_runs.LOCAL_CELLS
 Calendars = Mapping[str, Calendar]
 
@@ -59,15 +63,52 @@ def rules_of(definition: Definition, calendars: Calendars) -> Rules:
     )
 
 
-def draw(preview: SchedulePreview, now: datetime, width: int, height: int | None = None) -> Content:
-    """Draw the preview at `now`. With a height, leave out occurrences so that all the rest is visible."""
+def draw(
+    preview: SchedulePreview,
+    now: datetime,
+    width: int,
+    height: int | None = None,
+    load: Sequence[tuple[str, str]] = (),
+) -> Content:
+    """Draw the preview at `now`. With a height, leave out occurrences so that all the rest is visible.
+
+    `load` is what `load_lines` returned.
+    """
     head = [Content.styled(safe(preview.explanation), "bold")]
+    head += [Content.styled(text, style) for text, style in load]
     tail = [*_warnings(preview), *_changes(preview)]
     room = None if height is None else max(3, height - _height([*head, *tail], width))
     lines = list(_occurrences(preview, now, width))
     if not preview.coming and not tail:
         lines = []
     return Content("\n").join([*head, *lines[:room], *tail])
+
+
+def load_lines(load: StartLoad, here: tzinfo) -> list[tuple[str, str]]:
+    """Return what the starts meet, in local times of a zone: texts and styles."""
+    if not load.starts or load.fullest is None:
+        return []
+    hourly = (
+        f"{load.starts / 24:.3g} starts an hour"
+        if load.starts >= 48
+        else f"{plural(load.starts, 'start')} in 24 hours"
+    )
+    at = f"{load.fullest.astimezone(here):%H:%M}"
+    met = f"at {at} {plural(load.others, 'other task')} start{'s' if load.others == 1 else ''}, too"
+    if not load.others:
+        met = "no other task starts in the same minutes"
+    better = ""
+    if load.better:
+        rest = "is free" if not load.better_others else f"meets {load.better_others:,} at most"
+        better = f"; {load.better.astimezone(here):%H:%M} {rest}"
+    lines = [(f"{hourly}; {met}{better}", "$foreground-muted")]
+    if load.is_worst and load.others > 1:
+        lines.append((f"! it makes the busiest minute busier: {load.others + 1:,} starts", "$text-warning"))
+    if load.left_out:
+        lines.append(
+            (f"{plural(load.left_out, 'other task')} not counted, for lack of time", "$foreground-muted")
+        )
+    return lines
 
 
 def _height(lines: Sequence[Content], width: int) -> int:
