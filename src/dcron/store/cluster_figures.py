@@ -6,7 +6,18 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, Executable, Integer, bindparam, case, func, select, text
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Executable,
+    Integer,
+    bindparam,
+    case,
+    func,
+    select,
+    text,
+    type_coerce,
+)
 
 from dcron import policy
 from dcron.database import Database
@@ -182,8 +193,9 @@ _ALIVE = (
     .group_by(runs.c.state)
 )
 
-_KIND_OF_CHANNEL = case(
-    (notifications.c.channel.startswith(f"{MAILTO}:"), MAILTO), else_=notifications.c.channel
+_OF_ADDRESS = notifications.c.channel.startswith(f"{MAILTO}:")
+_KIND_OF_CHANNEL = type_coerce(
+    case((_OF_ADDRESS, MAILTO), else_=notifications.c.channel), notifications.c.channel.type
 ).label("name")
 _BACKLOGS = (
     select(
@@ -229,7 +241,8 @@ def _backlogs(connection: Connection, living: Sequence[Node]) -> dict[str, Chann
     names = sorted({name for node in living for name in node.channels if isinstance(name, str)})
     found = {name: ChannelBacklog() for name in names[:MOST_CHANNELS]}
     for row in connection.execute(_BACKLOGS.limit(MOST_CHANNELS)):
-        found[row.name] = ChannelBacklog(row.pending, row.oldest, row.failing)
+        if isinstance(row.name, str):  # a row that was written by hand may have another name
+            found[row.name] = ChannelBacklog(row.pending, row.oldest, row.failing)
     for channel in undeliverable.since(connection):
         name = MAILTO if is_mail(channel) else channel
         found[name] = replace(found.get(name, ChannelBacklog()), is_undeliverable=True)

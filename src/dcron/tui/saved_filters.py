@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dcron.safetext import safe
-from dcron.tui.header_footer import ACTIVE, Line
+from dcron.tui.header_footer import Line
+from dcron.tui.hints import ACTIVE
 
 NAME_CELLS = 20
 MOST = 20
