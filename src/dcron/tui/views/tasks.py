@@ -23,6 +23,7 @@ from dcron.tui.filters import parse_task_filter
 from dcron.tui.grouping import Grouping, with_heads
 from dcron.tui.history import undoing
 from dcron.tui.pane import TablePane
+from dcron.tui.saved_filters import MOST_COUNTED, FilterCount
 from dcron.tui.table import HeadId, RowTable
 from dcron.tui.task_sections import brief_sections
 
@@ -114,6 +115,11 @@ class TasksPane(TablePane):
     def parse(self, text: str) -> Sequence[Term]:
         """Return the terms of a filter for tasks."""
         return parse_task_filter(text)
+
+    def counter(self, text: str) -> Callable[[Dashboard], FilterCount]:
+        """Return the question how many tasks a filter finds."""
+        terms = self.parse(text)
+        return lambda board: FilterCount(board.count_tasks(terms, MOST_COUNTED))
 
     def filter_fields(self) -> Collection[str]:
         """Return the fields of tasks."""
