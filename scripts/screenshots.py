@@ -18,6 +18,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from rich.console import Console
+from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 from sqlalchemy import update
 
@@ -29,7 +30,7 @@ from dcron.services.fleet import Fleet
 from dcron.tui import modals
 from dcron.tui.app import DcronApp
 from dcron.tui.settings import TuiSettings
-from scripts.film import FONTS
+from scripts.film import BACKGROUND, COLOURS, FONTS
 from tests.support import views
 from tests.support.databases import PostgresServer, new_database
 from tests.support.forms import fill
@@ -92,7 +93,7 @@ SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = 
     "tasks": ((132, 28), _broken),
     "timeline": ((132, 24), views.timeline),
     "log": ((110, 28), views.log),
-    "editor": ((140, 40), _schedule),
+    "editor": ((140, 36), _schedule),
     "runs": ((110, 24), views.runs),
     "nodes": ((120, 18), _fleet),
     "dead": ((110, 14), views.dead),
@@ -209,7 +210,16 @@ def _printed(url: str, command_lines: list[list[str]]) -> str:
         shown = " ".join(f"'{word}'" if " " in word else word for word in words)
         console.print(Text(f"$ dcron {shown}", "bold"))
         console.print(Text.from_ansi(screen.bytes.decode().replace("\r\n", "\n")))
-    return console.export_svg(title="dcron")
+    plain = [
+        _rgb(COLOURS[name]) for name in ("black", "red", "green", "brown", "blue", "magenta", "cyan", "white")
+    ]
+    theme = TerminalTheme(_rgb(BACKGROUND), _rgb(COLOURS["default"]), plain)
+    return console.export_svg(title="dcron", theme=theme)
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    red, green, blue = bytes.fromhex(colour.removeprefix("#"))
+    return red, green, blue
 
 
 def _save(name: str, svg: str) -> None:

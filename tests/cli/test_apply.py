@@ -1,6 +1,7 @@
 """`dcron diff` and `dcron apply`: the tasks of a source become what its files say."""
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -74,6 +75,7 @@ def test_a_conflict_is_shown_with_both_differences_and_ends_with_5(sqlite: Dcron
     change(file, "timeout=1h", "timeout=3h")
     differs = sqlite("diff", "-F", str(file), *SHOP)
     assert differs.code == 5
+    assert re.search(r"timeout: 1h -> 2h   \(.+@.+, 20.+Z: hung twice\)", differs.out)
     for part in ("hung twice", "by hand:", "timeout=2h", "the files:", "timeout=3h", "1 in conflict"):
         assert part in differs.out
     refused = sqlite("apply", "-F", str(file), *SHOP)
@@ -86,6 +88,7 @@ def test_a_conflict_is_shown_with_both_differences_and_ends_with_5(sqlite: Dcron
     assert refused.code == 5
     (conflict,) = refused.json["conflicts"]
     assert (conflict["name"], conflict["note"]) == ("backup", "hung twice")
+    assert [(each["field"], each["note"]) for each in conflict["fields"]] == [("timeout", "hung twice")]
     assert "--overwrite" in refused.err
     assert "changed by hand" in sqlite.done("view", "backup").out
     assert [task["name"] for task in sqlite.done("list", "--drifted", "--json").json] == ["backup"]
@@ -218,5 +221,6 @@ def test_prune_in_a_protected_context_needs_its_name(
 
 def test_the_names_of_sources_are_completed(sqlite: Dcron, file: Path) -> None:
     sqlite.done("apply", "-F", str(file), *SHOP)
-    verb = SimpleNamespace(params={"db": sqlite.url}, parent=None)
+    root = SimpleNamespace(obj=None)
+    verb = SimpleNamespace(params={"db": sqlite.url}, parent=None, find_root=lambda: root)
     assert completion.offers("SOURCE", verb, "sh") == [("shop/cron", "")]

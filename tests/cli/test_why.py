@@ -99,3 +99,5 @@ def test_colours_are_for_terminals_that_show_them(sqlite: Dcron) -> None:
     assert "\x1b" not in plain
     assert on_terminal("why", "backup", url=sqlite.url, NO_COLOR="1").out.count("\x1b") == 0
     assert "\x1b[1m" in on_terminal("why", "backup", url=sqlite.url).out
+    sqlite.done("pause", "backup")
+    assert "\x1b[33mbackup is paused" in on_terminal("why", "backup", url=sqlite.url).out

@@ -167,6 +167,26 @@ def test_a_conflict_shows_both_differences(stage: Stage) -> None:
     assert any(line.startswith("+") and "5s" in line for line in conflict.change.difference())
 
 
+def test_a_conflict_names_the_last_change_of_each_field(stage: Stage) -> None:
+    (task,) = owned(stage, definition("a", queue="slow"))
+    edit(stage, "a", actor="eve@web-2", timeout=60.0, queue="fast")
+    edit(stage, "a", actor="bob@web-1", note="hung at 3", timeout=90.0)
+    edit(stage, "a", actor="eve@web-2", queue="slow", tries=3)
+    stage.set_line(task.id, command="false", version=task.version + 4)
+    check = Apply(stage.crontab).check
+    (conflict,) = check(source(definition("a", timeout=5.0)), Request(SHOP)).conflicts
+    assert conflict.edit
+    found = {
+        each.name: (each.applied, each.present, each.by and each.by.split()[0], each.note)
+        for each in conflict.edit.fields
+    }
+    assert found == {
+        "timeout": (None, 90.0, "bob@web-1", "hung at 3"),
+        "tries": (1, 3, "eve@web-2", None),
+        "command": (task.command, "false", None, None),
+    }
+
+
 def test_a_change_with_plain_sql_is_a_conflict_too(stage: Stage) -> None:
     (task,) = owned(stage, definition("a"))
     stage.set_line(task.id, command="false")

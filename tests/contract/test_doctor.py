@@ -14,6 +14,7 @@ from sqlalchemy import insert, text, update
 from dcron.database import Database, FileCondition, Protection, ServerCondition, TableRows
 from dcron.migrations import VERSION_TABLE
 from dcron.model import RunState
+from dcron.policy.ownership import digest
 from dcron.policy.statistics import Totals, day_of
 from dcron.schema import alerts, maintenance_jobs, nodes
 from dcron.services.doctor import Doctor, Finding, database_file, database_server, host
@@ -146,6 +147,11 @@ def suspend(stage: Stage) -> None:
     stage.set_line(stage.task("odd", "@hourly").id, error="nobody can read it")
 
 
+def drift(stage: Stage) -> None:
+    task = stage.task("owned", "@hourly")
+    stage.set_line(task.id, source="shop/cron", applied=digest(task.definition()), timeout=60.0)
+
+
 def fail_maintenance(stage: Stage) -> None:
     stage.sql("UPDATE maintenance_jobs SET error = 'no bucket' WHERE name = 'archive'")
 
@@ -181,6 +187,7 @@ CASES: dict[str, Callable[[Stage], None]] = {
     "never-succeeded": fail_often,
     "dead-letters": have_a_dead_letter,
     "never-run": never_start,
+    "drifted": drift,
     "overlaps": take_too_long,
     "crowd": start_together,
     "suspended": suspend,

@@ -176,11 +176,25 @@ def _print_conflict(planned: "PlannedTask", *, reason: bool) -> None:
     from dcron.cli.tables import print_facts
 
     lines = [planned.problem if reason else planned.name]
-    for title, difference in (("by hand:", planned.hand_difference), ("the files:", _difference(planned))):
-        if difference:
-            lines += [title, *(f"  {line[:LONGEST]}" for line in difference)]
+    for title, shown in (("by hand:", list(_hand_edits(planned))), ("the files:", _difference(planned))):
+        if shown:
+            lines += [title, *(f"  {line[:LONGEST]}" for line in shown)]
     print_facts([("conflict", lines)])
     console.data()
+
+
+def _hand_edits(planned: "PlannedTask") -> "Iterator[str]":
+    """Yield each field that was changed by hand: its values, and who changed it last."""
+    from dcron.presentation.owned_tasks import field_text
+    from dcron.services.source_plan import author_of
+
+    edits = planned.edit.fields if planned.edit else ()
+    names = {each.name for each in edits}
+    for each in edits:
+        if each.name == "argv" and "command" in names:  # the command has the same words
+            continue
+        option, before, after = field_text(each.name, each.applied, each.present)
+        yield f"{option}: {before} -> {after}   ({author_of(each.by, each.at, each.note)})"
 
 
 def _difference(planned: "PlannedTask") -> list[str]:
@@ -197,6 +211,10 @@ def _conflict_shape(planned: "PlannedTask") -> dict[str, Any]:
         "note": edit.note if edit else None,
         "by_hand": planned.hand_difference,
         "difference": planned.change.difference(),
+        "fields": [
+            {"field": each.name, "by": each.by, "at": instant(each.at), "note": each.note}
+            for each in (edit.fields if edit else ())
+        ],
     }
 
 

@@ -31,11 +31,12 @@ from dcron.policy.ownership import (
 from dcron.schedule import repeatable
 from dcron.services import dependency_rules
 from dcron.services.service import Service
-from dcron.services.source_plan import HandEdit, Plan, PlannedTask
+from dcron.services.source_plan import FieldEdit, HandEdit, Plan, PlannedTask
 from dcron.services.task_writer import TaskWriter
 from dcron.services.transactions import in_transactions, rest, upstream_of
 from dcron.sources import Place, SourceTask
 from dcron.store import calendars, changes, tasks
+from dcron.store.changes import RecordedChange
 from dcron.validation import require_runnable, require_valid
 
 LEAST_REMOVED = 10
@@ -315,9 +316,26 @@ def _hand_edit(connection: Connection, task: Task) -> HandEdit:
     states = (state.definition for each in found if (state := each.state_after))
     applied = next((each for each in states if digest(each) == task.applied), None)
     last = next((each for each in found if set(each.fields) & set(DEFINITION_FIELDS)), None)
+    edits = tuple(_field_edits(task.definition(), applied, found)) if applied else ()
     if last is None or not (state := last.state_after) or state.definition != task.definition():
-        return HandEdit(None, None, None, applied)
-    return HandEdit(last.author, last.at, last.note, applied)
+        return HandEdit(None, None, None, applied, edits)
+    return HandEdit(last.author, last.at, last.note, applied, edits)
+
+
+def _field_edits(
+    present: Definition, applied: Definition, found: Sequence[RecordedChange]
+) -> Iterator[FieldEdit]:
+    """Yield what differs from the applied task, with its last change. In `found` the latest comes first."""
+    recorded = next((state.definition for each in found if (state := each.state_after)), None)
+    for name in DEFINITION_FIELDS:
+        values = getattr(applied, name), getattr(present, name)
+        if values[0] == values[1]:
+            continue
+        last = next((each for each in found if name in each.fields), None)
+        if last is None or getattr(recorded, name, None) != values[1]:
+            yield FieldEdit(name, *values, None, None, None)
+        else:
+            yield FieldEdit(name, *values, last.author, last.at, last.note)
 
 
 def _problems(planned: Sequence[PlannedTask]) -> Iterator[str]:

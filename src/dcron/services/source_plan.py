@@ -3,12 +3,27 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from dcron.crontabfile.revising import difference
 from dcron.model import Definition, Task
 from dcron.policy.ownership import Decision, Owner
 from dcron.services.text_edits import TaskChange
 from dcron.sources import Place
+
+
+@dataclass(frozen=True)
+class FieldEdit:
+    """A field of an owned task whose value did not come from its source, and its last change."""
+
+    name: str
+    applied: Any
+    """Its value as it was applied."""
+    present: Any
+    by: str | None
+    """Who changed it last; None if that was made with plain SQL."""
+    at: datetime | None
+    note: str | None
 
 
 @dataclass(frozen=True)
@@ -21,6 +36,8 @@ class HandEdit:
     note: str | None
     applied: Definition | None
     """The task as it was applied; None if the history does not have it any more."""
+    fields: Sequence[FieldEdit] = ()
+    """What differs from `applied`."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +74,7 @@ class PlannedTask:
 
     @property
     def hand_difference(self) -> list[str]:
-        """What was changed by hand, as a unified diff; empty if it is unknown."""
+        """What was changed by hand, as a unified diff for JSON; empty if it is unknown."""
         known = self.edit and self.edit.applied
         return difference(known, self.before) if known else []
 
@@ -79,10 +96,15 @@ class PlannedTask:
         return f"{self.name} belongs to {self.before.source}; --take-from {self.before.source} takes it over"
 
     def _edited(self) -> str:
-        if self.edit is None or self.edit.by is None or self.edit.at is None:
-            return "with plain SQL: it is unknown by whom"
-        because = f": {self.edit.note}" if self.edit.note else ""
-        return f"{self.edit.by}, {self.edit.at:%Y-%m-%dT%H:%M:%SZ}{because}"
+        edit = self.edit
+        return author_of(edit.by, edit.at, edit.note) if edit else author_of(None, None, None)
+
+
+def author_of(by: str | None, at: datetime | None, note: str | None) -> str:
+    """Return who made a change by hand, when and why."""
+    if by is None or at is None:
+        return "with plain SQL: it is unknown by whom"
+    return f"{by}, {at:%Y-%m-%dT%H:%M:%SZ}{f': {note}' if note else ''}"
 
 
 @dataclass(frozen=True)

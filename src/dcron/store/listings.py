@@ -4,7 +4,7 @@ A list of ids is cheap however long it is: the caller reads the rows that it sho
 """
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -25,10 +25,11 @@ from sqlalchemy import (
     text,
 )
 
+from dcron.database import Reply
 from dcron.model import LATE_AFTER, Run, Task
 from dcron.schema import ALIVE, DEAD, DUE, FINISHED, NO_TRIAL, WAITING, changes, crontab, runs
 from dcron.store import planning, tasks
-from dcron.store.runs import run_from
+from dcron.store.runs import run_from, run_of
 from dcron.store.search_terms import (
     RUN_FIELDS,
     TASK_FIELDS,
@@ -54,6 +55,8 @@ _PAGES_OF_LANES = 10
 """Pages of lanes that `late_tasks` searches."""
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
 """The columns of a run without what it executes."""
+_LIGHT_NAMES = [column.name for column in LIGHT]
+_LEFT_OUT: dict[str, Any] = {"spec": {}, "payload": None}
 
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _RUNS_BY_ID = select(*LIGHT).where(runs.c.id.in_(_IDS))
@@ -119,9 +122,13 @@ def _listed_query() -> Select[Any]:
 
 def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[ListedTask]:
     """Return the tasks of these ids, in this order; removed tasks are left out."""
-    rows = {row.id: row for row in connection.execute(_listed_query(), {"ids": task_ids})}
+    listed = Reply(connection, _listed_query(), {"ids": task_ids})
+    living = Reply(connection, _ALIVE_RUNS, {"ids": task_ids})
+    rows = {row.id: row for row in listed.rows()}
     found = _runs_by_id(connection, {each for row in rows.values() for each in (row.next_id, row.last_id)})
-    alive = _alive_runs(connection, task_ids)
+    alive: dict[int, list[Run]] = {}
+    for run in _light_runs(living):
+        alive.setdefault(run.task_id, []).append(run)
     return [
         ListedTask(
             tasks.task_from(row),
@@ -139,14 +146,12 @@ def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[Listed
 
 def _runs_by_id(connection: Connection, run_ids: set[int | None]) -> dict[int | None, Run]:
     ids = [each for each in run_ids if each is not None]
-    return {row.id: light_run(row) for row in connection.execute(_RUNS_BY_ID, {"ids": ids})}
+    return {run.id: run for run in _light_runs(Reply(connection, _RUNS_BY_ID, {"ids": ids}))} if ids else {}
 
 
-def _alive_runs(connection: Connection, task_ids: Sequence[int]) -> Mapping[int, Sequence[Run]]:
-    found: dict[int, list[Run]] = {}
-    for row in connection.execute(_ALIVE_RUNS, {"ids": task_ids}):
-        found.setdefault(row.task_id, []).append(light_run(row))
-    return found
+def _light_runs(reply: Reply) -> list[Run]:
+    """Return the runs of a statement that reads LIGHT."""
+    return [run_of(dict(zip(_LIGHT_NAMES, row, strict=True)) | _LEFT_OUT) for row in reply.rows()]
 
 
 @cache
@@ -162,7 +167,7 @@ def _recent_query() -> Select[Any]:
 def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Any]]:
     """Return the last RECENT finished runs of each task: state, start and end; the oldest first."""
     found: dict[int, list[Any]] = {}
-    for row in connection.execute(_recent_query(), {"ids": task_ids}):
+    for row in Reply(connection, _recent_query(), {"ids": task_ids}).rows():
         found.setdefault(row.task_id, []).append(row)
     return found
 
@@ -263,7 +268,7 @@ class RunsPage:
 
 def light_run(row: Row[Any]) -> Run:
     """Return the run of a row that has LIGHT; what it executes is left out."""
-    return run_from(row, spec={}, payload=None)
+    return run_from(row, **_LEFT_OUT)
 
 
 def finished_runs(

@@ -249,6 +249,12 @@ def sources(connection: Connection) -> list[str]:
     return list(connection.scalars(select(source).where(source.is_not(None)).distinct().order_by(source)))
 
 
+def applied(connection: Connection, limit: int) -> list[Task]:
+    """Return the first tasks, by name, that were applied from a source."""
+    query = select(*COLUMNS).where(crontab.c.applied.is_not(None)).order_by(crontab.c.name).limit(limit)
+    return [task_from(row) for row in connection.execute(query)]
+
+
 def set_ownership(connection: Connection, task: Task, ownership: Ownership) -> bool:
     """Set whose the task is, if its version is still the one read. Return whether it was.
 

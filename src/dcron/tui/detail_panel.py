@@ -14,7 +14,10 @@ from dcron.tui.sections import Section, SectionColumn, filled
 class DetailPanel(Vertical):
     """The name of one thing and sections about it. What does not fit is cut off."""
 
-    DEFAULT_CSS = "DetailPanel Static { height: 1; padding: 0 1; }"
+    DEFAULT_CSS = """
+    DetailPanel Static { height: 1; padding: 0 1; }
+    DetailPanel SectionColumn { height: 1fr; }
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,5 +33,5 @@ class DetailPanel(Vertical):
         """Show these sections. If they are the same as before, nothing is drawn."""
         if heading != self._name:
             self._name = heading
-            self._heading.update(Content.styled(safe(heading), "bold"))
+            self._heading.update(Content.styled(safe(heading), "bold"), layout=False)
         self._column.show(filled(sections))

@@ -95,7 +95,7 @@ class SectionColumn(Widget):
         """Show these sections. If they are the same as before, nothing is drawn."""
         if sections != self._sections:
             self._sections = sections
-            self.refresh(layout=True)
+            self.refresh(layout=self.styles.is_auto_height)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return the number of lines in this width."""

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Offset, Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
 from textual.strip import Strip
 
 from dcron.safetext import cells
@@ -23,6 +24,8 @@ LOADING = Cell("...", "quiet")
 MARK_CELLS = 1
 _GAP = " " * GAP
 HEADER = 1
+_STEPS_OF_CELL = 8
+"""Where the thumb of a scroll bar may end within one cell."""
 QUIET_TICKS = 5
 """Ticks between two checks of lines that did not change lately."""
 
@@ -105,6 +108,8 @@ class RowTable(ScrollView, can_focus=True):
         """The width of the longest text so far, by column. It only grows, so the columns rest."""
         self._styles: dict[tuple[str, ...], Style] = {}
         self._region = Region()
+        self._full_width = 0
+        """The width of the lines: with the place of the scroll bar."""
 
     # What it holds ----------------------------------------------------------------------------------
 
@@ -307,17 +312,20 @@ class RowTable(ScrollView, can_focus=True):
     # Drawing ----------------------------------------------------------------------------------------
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Draw some lines; the width is determined once for all of them."""
+        """Return some lines. They are finished: the table has no border, padding or opacity to add."""
         self._measure()
         if self.has_focus:  # magnifiers and Braille displays follow it
             row = self._cursor - self.scroll_offset.y + HEADER
             self.app.cursor_position = self.region.offset + Offset(0, row)
-        return super().render_lines(crop)
+        strips = [self.render_line(y) for y in crop.line_range]
+        is_whole = crop.column_span == (0, self._full_width)
+        return strips if is_whole else [strip.crop(*crop.column_span) for strip in strips]
 
     def _measure(self) -> None:
         """Determine the width, and forget lines of another one: `on_resize` may come after they are drawn."""
-        before, self._region = self._region, self.scrollable_content_region
-        if before.width != self._region.width:
+        before = self._region.width, self._full_width
+        self._region, self._full_width = self.scrollable_content_region, self.region.width
+        if before != (self._region.width, self._full_width):
             self._strips.clear()
 
     def render_line(self, y: int) -> Strip:
@@ -328,17 +336,16 @@ class RowTable(ScrollView, can_focus=True):
         return strip
 
     def _drawn(self, y: int) -> Strip:
-        width = self._region.width
         if y < HEADER:
-            return self._header(width)
+            return self._header()
         position = self.scroll_offset.y + y - HEADER
         if position >= len(self.ids):
             note = self.note if y == HEADER + 1 and not self.ids else ""
-            quiet = self._style("cell--quiet")
-            return _strip([Segment(fitted(f" {note}", width), quiet)], width, width, quiet)
-        return self._row(position, width)
+            width, quiet = self._region.width, self._style("cell--quiet")
+            return self._line([Segment(fitted(f" {note}", width), quiet)], width, quiet)
+        return self._row(position)
 
-    def _header(self, width: int) -> Strip:
+    def _header(self) -> Strip:
         style = self._style("table--header")
         line = " " * MARK_CELLS
         for placed in self._layout():
@@ -346,9 +353,9 @@ class RowTable(ScrollView, can_focus=True):
             if self.order and placed.column.order == self.order[0]:
                 title += "-" if self.order[1] else "+"
             line += fitted(title, placed.width, right=placed.column.right) + _GAP
-        return _strip([Segment(line, style)], self._filled(), width, style)
+        return self._line([Segment(line, style)], self._filled(), style)
 
-    def _row(self, position: int, width: int) -> Strip:
+    def _row(self, position: int) -> Strip:
         row_id = self.ids[position]
         base = ["table--cursor"] if position == self._cursor else []
         if row_id in self.marks:
@@ -366,7 +373,18 @@ class RowTable(ScrollView, can_focus=True):
                     text, style = "", cell_style
                 text += part
         segments.append(Segment(text, style))
-        return _strip(segments, self._filled(), width, plain)
+        return self._line(segments, self._filled(), plain)
+
+    def _line(self, segments: list[Segment], length: int, rest: Style) -> Strip:
+        """Return a line of `length` cells, fitted to the width of the rows and of the scroll bar's place."""
+        width = self._region.width
+        if length > width:
+            segments, length = list(Strip(segments, length).crop(0, width)), width
+        for end, style in ((width, rest), (self._full_width, self._style())):
+            if length < end:
+                segments.append(Segment(" " * (end - length), style))
+                length = end
+        return Strip(segments, length)
 
     def column_x(self, key: str) -> int:
         """Return where a column begins; 0 if it is not shown."""
@@ -386,12 +404,16 @@ class RowTable(ScrollView, can_focus=True):
         return MARK_CELLS + (placed[-1].x + placed[-1].width + GAP if placed else 0)
 
     def _style(self, *classes: str) -> Style:
-        """Return the style of these classes on top of the table's own; computed once."""
+        """Return the style of these classes on top of the table's own, as it is shown; computed once."""
         style = self._styles.get(classes)
         if style is None:
             style = self.get_visual_style(*classes).rich_style
             for name in classes:  # the visual style leaves out `reverse`
                 style = style + self.get_component_styles(name).text_style
+            _, background = self.background_colors
+            for line_filter in self.get_line_filters():
+                (segment,) = line_filter.apply([Segment(" ", style)], background)
+                style = segment.style or style
             self._styles[classes] = style
         return style
 
@@ -424,10 +446,19 @@ class RowTable(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Draw all lines: others are in sight."""
-        super().watch_scroll_y(old_value, new_value)
+        self._move_scroll_bar(new_value)
+        self.refresh(self.size.region)
         self._strips.clear()
         self._enliven()
         self.post_message(self.Wanting())
+
+    def _move_scroll_bar(self, position: float) -> None:
+        """Move the thumb; draw it only if that shows: in a long list it hardly moves with a page."""
+        bar = self.vertical_scrollbar
+        before = _thumb(bar)
+        bar.set_reactive(ScrollBar.position, position)
+        if _thumb(bar) != before:
+            bar.refresh()
 
     def on_resize(self) -> None:
         """Draw all lines in the new width."""
@@ -451,9 +482,13 @@ def _parts(cell: Cell, placed: PlacedColumn) -> Sequence[tuple[str, str]]:
     return ((fitted(cell.text, width, right=column.right, keeps_end=column.keeps_end) + _GAP, cell.style),)
 
 
-def _strip(segments: list[Segment], length: int, width: int, rest: Style) -> Strip:
-    """Return a line of `length` cells, extended to the width of the table."""
-    return Strip(segments, length).adjust_cell_length(width, rest)
+def _thumb(bar: ScrollBar) -> int:
+    """Return where Textual draws the thumb, in steps from the top."""
+    size, whole, shown = bar.size.height, bar.window_virtual_size, bar.window_size
+    if whole <= shown:
+        return 0
+    length = max(1.0, size * shown / whole)
+    return int((size - length) * bar.position / (whole - shown) * _STEPS_OF_CELL)
 
 
 def _position(ids: Sequence[Any], held: Any, before: int) -> int:

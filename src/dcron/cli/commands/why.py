@@ -6,13 +6,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import console
-from dcron.cli.colours import Title
+from dcron.cli.colours import ActiveCell, AlarmCell, GoodCell, Title
 from dcron.cli.context import opened_crontab
 from dcron.cli.options import Db, Json, Name
 from dcron.cli.tables import shown_line
+from dcron.model import RunState
+from dcron.presentation.emphasis import Notable
 
 if TYPE_CHECKING:
     from dcron.services.why import Cause, Span
+
+_KINDS: dict[str, type[str]] = {
+    "running": ActiveCell,
+    "starting": ActiveCell,
+    "alert": AlarmCell,
+    "suspended": AlarmCell,
+    "daylight-saving": Notable,
+    "frozen": Notable,
+    "paused": Notable,
+}
+"""Of causes by their codes."""
 
 
 def command(
@@ -47,8 +60,17 @@ def command(
             console.emit({"task": name, **_when_shape(when_), "causes": list(map(_shape, causes))})
         else:
             for cause in causes:
-                time = f"{shown_line(Title(cause.time))}: " if cause.time else ""
-                console.drawn(time + shown_line(cause.text))
+                kind = _kind(cause)
+                time = f"{shown_line(kind(cause.time))}: " if cause.time else ""
+                console.drawn(time + shown_line(cause.text if time or kind is Title else kind(cause.text)))
+
+
+def _kind(cause: "Cause") -> type[str]:
+    """Return the kind of the cause's time, or of the cause if it is about no time, for colours."""
+    if cause.code == "ran":
+        state = RunState(cause.facts["state"])
+        return AlarmCell if state.is_failure else GoodCell if state is RunState.SUCCEEDED else Title
+    return _KINDS.get(cause.code, Title)
 
 
 def _when_shape(when_: "datetime | Span | None") -> dict[str, str | None]:

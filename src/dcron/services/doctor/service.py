@@ -18,6 +18,7 @@ from dcron.services.doctor import (
     fleet,
     host,
     maintenance,
+    sources,
     tasks,
 )
 from dcron.services.doctor.finding import Finding
@@ -28,6 +29,8 @@ from dcron.store.cluster_figures import ClusterFigures
 _UNUSABLE = "this release of dcron cannot use it"
 _LOOK_BACK = timedelta(days=7)
 """How far back durations are judged."""
+MOST_OWNED = 10_000
+"""Tasks of sources that one examination compares with what was applied."""
 
 
 class Doctor:
@@ -87,6 +90,7 @@ class Doctor:
             slowest = task_rows.by_ids(connection, list(seconds))
             users = used_channels.read(connection)
             failing = undeliverable.since(connection)
+            owned = task_rows.applied(connection, MOST_OWNED)
         yield from fleet.examine(figures, living, unserved)
         if running := [node for node in living if node.state(figures.now) is not NodeState.LATE]:
             yield from channels.examine(users, running)
@@ -96,6 +100,7 @@ class Doctor:
         yield from maintenance.examine_history(overdue, figures.now)
         yield from tasks.examine(figures)
         yield from tasks.examine_unstarted(unstarted, figures.now)
+        yield from sources.examine(owned)
         yield from tasks.examine_durations(slowest, seconds, figures.now)
 
 
