@@ -10,8 +10,8 @@ import pytest
 from dcron.errors import UsageError
 from dcron.services.dashboard import Dashboard
 from dcron.store.search_terms import Term
+from dcron.tui.filter_counts import FilterCount, FilterCounts
 from dcron.tui.filters import MOST_TERMS, parse_task_filter
-from dcron.tui.saved_filters import FilterCount, FilterCounts
 from tests.support.tui import Screen, Stage
 
 

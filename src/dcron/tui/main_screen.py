@@ -14,13 +14,14 @@ from textual.screen import Screen
 from dcron.errors import DcronError, UsageError
 from dcron.safetext import safe
 from dcron.tui.alert_line import AlertLine
+from dcron.tui.filter_counts import FilterCount, FilterCounts
 from dcron.tui.freeze_line import FreezeLine
 from dcron.tui.header_footer import Bar, Hints, Location, Status, Tabs
 from dcron.tui.host import Host
 from dcron.tui.keynames import with_keys
 from dcron.tui.pane import Pane
 from dcron.tui.prompt import Prompt
-from dcron.tui.saved_filters import MOST, FilterCount, FilterCounts, FilterTabs, SavedFilters
+from dcron.tui.saved_filters import MOST, FilterTabs, SavedFilters
 from dcron.tui.tabbed_page import TabbedPage
 from dcron.tui.views import VIEWS, View
 

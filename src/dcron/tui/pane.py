@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the first two load SQLAlchemy, which comes after the first 
     from dcron.services.dashboard import Dashboard
     from dcron.store.search_terms import Term
     from dcron.tui.completion import Completion
-    from dcron.tui.saved_filters import FilterCount
+    from dcron.tui.filter_counts import FilterCount
 
 T = TypeVar("T")
 FACTS_PAUSE = 0.12

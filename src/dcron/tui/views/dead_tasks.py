@@ -16,9 +16,9 @@ from dcron.store.search_terms import RUN_FIELDS, Term
 from dcron.tui.actions import dead_letters, runs
 from dcron.tui.cells import EMPTY, Cell, cell
 from dcron.tui.columns import Column, name_column
+from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.filters import parse_run_filter
 from dcron.tui.pane import TablePane
-from dcron.tui.saved_filters import MOST_COUNTED, FilterCount
 from dcron.tui.table import RowTable
 from dcron.tui.views.dead import DeadPane
 

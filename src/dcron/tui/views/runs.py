@@ -15,7 +15,7 @@ from dcron.tui.actions import runs
 from dcron.tui.cells import EMPTY, Cell, cell, run_status
 from dcron.tui.columns import Column, name_column
 from dcron.tui.compare import compare
-from dcron.tui.saved_filters import MOST_COUNTED, FilterCount
+from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.views.run_list import PAGE, RunListPane
 
 

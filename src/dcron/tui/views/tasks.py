@@ -19,11 +19,11 @@ from dcron.tui.actions.why import explain
 from dcron.tui.cells import EMPTY, Cell, cell, last_cell, next_cell, owner_cell, spark, task_status
 from dcron.tui.columns import Column, name_column
 from dcron.tui.detail_panel import DetailPanel
+from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.filters import parse_task_filter
 from dcron.tui.grouping import Grouping, with_heads
 from dcron.tui.history import undoing
 from dcron.tui.pane import TablePane
-from dcron.tui.saved_filters import MOST_COUNTED, FilterCount
 from dcron.tui.table import HeadId, RowTable
 from dcron.tui.task_sections import brief_sections
 

@@ -19,7 +19,7 @@ from dcron.schedule.transitions import clock
 from dcron.services.dashboard import BusiestMinute, Dashboard, TaskRows, TimelineRow
 from dcron.tui.cells import Cell, cell
 from dcron.tui.columns import GAP, Column
-from dcron.tui.saved_filters import MOST_COUNTED, FilterCount
+from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.table import LOADING, MARK_CELLS
 from dcron.tui.timeline.drawing import HEAT, now_sign, signs_cell, starts_text
 from dcron.tui.timeline.foot import Foot, busiest_texts
