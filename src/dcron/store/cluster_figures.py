@@ -229,7 +229,8 @@ def _backlogs(connection: Connection, living: Sequence[Node]) -> dict[str, Chann
     names = sorted({name for node in living for name in node.channels if isinstance(name, str)})
     found = {name: ChannelBacklog() for name in names[:MOST_CHANNELS]}
     for row in connection.execute(_BACKLOGS.limit(MOST_CHANNELS)):
-        found[row.name] = ChannelBacklog(row.pending, row.oldest, row.failing)
+        if isinstance(row.name, str):  # a row that was written by hand may have another name
+            found[row.name] = ChannelBacklog(row.pending, row.oldest, row.failing)
     for channel in undeliverable.since(connection):
         name = MAILTO if is_mail(channel) else channel
         found[name] = replace(found.get(name, ChannelBacklog()), is_undeliverable=True)
