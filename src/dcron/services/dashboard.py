@@ -261,6 +261,11 @@ class Dashboard:
             now = self.database.now(connection)
             return self._statistics.ordered(connection, ids, order, now, reverse=reverse)
 
+    def count_tasks(self, terms: Sequence[Term], most: int) -> int:
+        """Return how many tasks match all terms, up to `most`."""
+        with self.database.read() as connection:
+            return listings.count_first(connection, terms, self.database.now(connection), most)
+
     def label_keys(self) -> list[str]:
         """Return the keys of all labels, in order."""
         with self.database.read() as connection:
