@@ -144,6 +144,7 @@ class DcronApp(MessagingApp[Exception]):
             if self.main.page:
                 self.main.page.tick()
             self._refresher.tick()
+            self.main.count_saved_filters()
 
     @property
     def counts(self) -> "Counts | None":
