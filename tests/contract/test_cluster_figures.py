@@ -271,3 +271,12 @@ def test_chosen_labels_of_tasks_are_shown(stage: Stage) -> None:
             SharedSettings(stage.crontab).set("monitor.labels", bad)
     stage.sql("UPDATE settings SET value = '{}' WHERE name = 'monitor.labels'")
     assert info() == []
+
+
+def test_a_channel_written_by_hand_does_no_harm(sqlite_stage: Stage) -> None:
+    with sqlite_stage.database.write() as connection:
+        outbox.add(connection, outbox.for_channels(["a", "b"], "opened", sqlite_stage.now))
+    sqlite_stage.sql("UPDATE notifications SET channel = x'ff00' WHERE channel = 'a'")
+    sqlite_stage.sql("UPDATE notifications SET error = x'ff00'")
+    found = figures(sqlite_stage).channels
+    assert sorted(each.pending for each in found.values()) == [1, 1]

@@ -10,9 +10,14 @@ from sqlalchemy import insert
 from dcron import policy
 from dcron.model import RunState, Task
 from dcron.schema import runs
+from dcron.store import output
+from dcron.store.output import Chunk
 from tests.support.stage import Stage
 
 NODES = ("web-1", "web-2", "db-1")
+_TAGS: Sequence[list[str]] = (["ssd"], [], ["ssd", "zone=eu-1"])
+_CLOCKS = (0.0, 0.1, -2.6)
+"""Seconds the nodes' clocks are ahead."""
 _STATES = {
     "+": RunState.SUCCEEDED,
     "x": RunState.FAILED,
@@ -82,6 +87,45 @@ def seed(stage: Stage, **fields: Any) -> dict[str, Task]:
     paused = stage.crontab.get(PAUSED)
     stage.crontab.pause(paused, "until the new index is in", stage.now + timedelta(days=3))
     return found
+
+
+def open_shop(stage: Stage) -> dict[str, Task]:
+    """Seed; three nodes live, an import runs and has just printed something, and a change was undone."""
+    tasks = seed(stage)
+    for name, tags, ahead in zip(NODES, _TAGS, _CLOCKS, strict=True):
+        stage.node(name, tags=tags)
+        stage.sql("UPDATE nodes SET clock_offset = :ahead WHERE name = :name", ahead=ahead, name=name)
+    _running(stage, tasks["import-orders"], stage.now - timedelta(seconds=41))
+    _change_and_back(stage, tasks["log-rotate"])
+    return tasks
+
+
+def _change_and_back(stage: Stage, task: Task) -> None:
+    """Change a task and take the change back: its history has both."""
+    changes = {"schedule": "10 4 * * *", "timeout": 7200.0}
+    changed = stage.crontab.acting("cli set", "the load is at 0:00").edit(task, changes)
+    before = {name: getattr(task, name) for name in changes}
+    stage.crontab.acting("edit", "it is not").edit(changed, before)
+    stage.sql("UPDATE changes SET login = 'ann', batch = 'b7k3m9x2p4'")
+
+
+def _running(stage: Stage, task: Task, since: datetime) -> None:
+    begun = {"claimed_at": since, "started_at": since, "scheduled_for": since, "due_at": since}
+    run = stage.insert_run(
+        task_id=task.id,
+        task=task.name,
+        state="running",
+        trigger="schedule",
+        owner=f"{NODES[0]}-00000000",
+        **begun,
+    )
+    lines = b"".join(b"imported %d of 5000 orders\n" % (number * 100) for number in range(1, 22))
+    with stage.database.write() as connection:
+        chunks = [
+            Chunk(run, 0, "out", since, lines),
+            Chunk(run, len(lines), "err", stage.now, b"warning: order 2044 has no address\n"),
+        ]
+        output.append(connection, stage.database, chunks)
 
 
 def _history(stage: Stage, sample: Line, task: Task, number: int) -> None:

@@ -1,12 +1,14 @@
 """The fleet: the panel above the nodes, and the page of a node."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import pytest
 
+from dcron.model import Task
 from dcron.policy.start_times import MINUTE, Minutes, StartSpan, minute_of
+from dcron.services import dashboard
 from dcron.services.dashboard import Dashboard
 from dcron.services.fleet import Fleet
 from dcron.tui.fleet.panel import bar, heights
@@ -54,6 +56,36 @@ def test_the_fleet_has_queues_due_runs_and_starts(stage: Stage, agents: Agents) 
     assert (found.due.number, found.due.late, found.has_more) == (1, 0, False)
     assert len(found.starts) == 60
     assert sum(found.starts) in (59, 60)  # the minute that is under way has begun
+
+
+def test_the_starts_are_counted_again_after_a_minute_or_an_edit(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        stage.add(name, "*/20 * * * *")
+    monkeypatch.setattr(dashboard, "COUNTED_AT_ONCE", 1)
+    monkeypatch.setattr(dashboard, "COUNTING_SECONDS", 60.0)
+    minute = stage.crontab.now().replace(second=0, microsecond=0)
+    monkeypatch.setattr(dashboard, "_minute", lambda at: minute)
+    board = Dashboard(stage.crontab)
+    read: list[object] = []
+    tasks_by_id = stage.crontab.tasks_by_id
+
+    def noted(ids: Sequence[int]) -> Mapping[int, Task]:
+        read.append(ids)
+        return tasks_by_id(ids)
+
+    monkeypatch.setattr(stage.crontab, "tasks_by_id", noted)
+    assert sum(board.fleet().starts) == 9
+    assert len(read) == 3
+    board.fleet()
+    assert len(read) == 3
+    stage.add("d", "*/20 * * * *")
+    assert sum(board.fleet().starts) == 12
+    assert len(read) == 7
+    minute += MINUTE
+    board.fleet()
+    assert len(read) == 11
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 from dcron.errors import UsageError
 from dcron.services.dashboard import Dashboard
 from dcron.store.search_terms import Term
+from dcron.tui.filter_counts import FilterCount, FilterCounts
 from dcron.tui.filters import MOST_TERMS, parse_task_filter
 from tests.support.tui import Screen, Stage
 
@@ -68,11 +69,11 @@ def test_a_saved_filter_is_a_tab_also_in_the_next_session(
             await screen.shows("save the filter report | shop as")
             await screen.type("week")
             await screen.press("enter")
-            await screen.shows(" all  week")
+            await screen.shows(" all  week 2")
 
     async def use() -> None:
         async with stage.screen(size=size, **settings) as screen:
-            await screen.shows(" all  week")
+            await screen.shows(" all  week 2")
             await screen.press("f")
             await screen.until(lambda: names(screen) == ["report", "shop-mail"])
             await screen.press("f")
@@ -84,3 +85,23 @@ def test_a_saved_filter_is_a_tab_also_in_the_next_session(
 
     play(save)
     play(use)
+
+
+def test_counts_are_bounded_and_taken_in_turn() -> None:
+    assert [str(FilterCount(*each)) for each in ((12,), (12, True), (100,))] == ["12", "12+", "99+"]
+    counts, texts = FilterCounts(), ["a", "b"]
+    assert counts.next_due("tasks", texts, 5.0) == "a"
+    counts.take("tasks", "a", FilterCount(3), 0.001, 5.0)
+    assert counts.next_due("tasks", texts, 5.0) == "b"
+    counts.take("tasks", "b", None, 1.0, 5.0)
+    assert counts.next_due("tasks", texts, 30.0) is None
+    assert counts.next_due("tasks", texts, 36.0) == "a"
+    assert counts.of_view("tasks") == {"a": FilterCount(3)}
+    assert counts.of_view("runs") == {}
+
+
+def test_tasks_are_counted_up_to_a_number(stage: Stage) -> None:
+    for name in ("shop-mail", "shop-etl", "report"):
+        stage.add(name)
+    board = Dashboard(stage.crontab)
+    assert [board.count_tasks(parse_task_filter("shop"), most) for most in (100, 1)] == [2, 1]

@@ -72,6 +72,8 @@ WAITING_RUNS = 20
 HOUR = timedelta(hours=1)
 MOST_STARTING = 5000
 """Most tasks whose starts of the next hour are counted."""
+COUNTED_AT_ONCE = 200
+"""Most of these tasks that are read at once."""
 COUNTING_SECONDS = 0.2
 """Seconds for which they are counted."""
 
@@ -211,6 +213,18 @@ class FleetFigures:
 
 
 @dataclass(frozen=True)
+class HourStarts:
+    """The starts of an hour, counted once until a minute has passed or tasks were edited."""
+
+    begin: datetime
+    edits: object
+    """The change token of the tasks that were counted."""
+    numbers: Sequence[int]
+    """How many tasks start in each minute."""
+    has_more: bool
+
+
+@dataclass(frozen=True)
 class LatestRuns:
     """The runs that are not over, and the first page of those that are."""
 
@@ -226,6 +240,7 @@ class Dashboard:
         self.crontab = crontab
         self.database = crontab.database
         self._statistics = RecentStatistics()
+        self._next_hour: HourStarts | None = None
 
     def poll(self) -> PollResult:
         """Return the database's time, and a token: another token than before means that data changed."""
@@ -245,6 +260,11 @@ class Dashboard:
         with self.database.read() as connection:
             now = self.database.now(connection)
             return self._statistics.ordered(connection, ids, order, now, reverse=reverse)
+
+    def count_tasks(self, terms: Sequence[Term], most: int) -> int:
+        """Return how many tasks match all terms, up to `most`."""
+        with self.database.read() as connection:
+            return listings.count_first(connection, terms, self.database.now(connection), most)
 
     def label_keys(self) -> list[str]:
         """Return the keys of all labels, in order."""
@@ -417,10 +437,10 @@ class Dashboard:
             now = self.database.now(connection)
             due = fleet_figures.due_runs(connection, now)
             known = {queue.name: queue for queue in queues.listing(connection)}
-            ids = fleet_figures.starting_tasks(connection, now + HOUR, MOST_STARTING)
-        span = StartSpan(now.replace(second=0, microsecond=0), MINUTE, HOUR // MINUTE)
-        minutes = Minutes()
-        found = self.count_starts(minutes, ids, now, span.end, COUNTING_SECONDS)
+            edits = listings.tasks_token(connection)
+        starts = self._next_hour
+        if starts is None or (starts.begin, starts.edits) != (_minute(now), edits):
+            starts = self._next_hour = self._starts_of_hour(now, edits)
         used = [
             QueueUse(
                 name,
@@ -430,8 +450,19 @@ class Dashboard:
             )
             for name in sorted({*known, *due.by_queue})
         ]
-        has_more = found.counted < len(ids) or len(ids) >= MOST_STARTING
-        return FleetFigures(due, used, span.begin, minutes.in_cells(span), has_more)
+        return FleetFigures(due, used, starts.begin, starts.numbers, starts.has_more)
+
+    def _starts_of_hour(self, now: datetime, edits: object) -> HourStarts:
+        """Count the starts of the next hour, as far as COUNTING_SECONDS allow."""
+        with self.database.read() as connection:
+            ids = fleet_figures.starting_tasks(connection, now + HOUR, MOST_STARTING)
+        span = StartSpan(_minute(now), MINUTE, HOUR // MINUTE)
+        minutes, counted, begun = Minutes(), 0, time.monotonic()
+        while counted < len(ids) and (left := COUNTING_SECONDS - (time.monotonic() - begun)) > 0:
+            some = ids[counted : counted + COUNTED_AT_ONCE]  # to read all of them may take longer
+            counted += self.count_starts(minutes, some, now, span.end, left).counted
+        has_more = counted < len(ids) or len(ids) >= MOST_STARTING
+        return HourStarts(span.begin, edits, minutes.in_cells(span), has_more)
 
     def nodes(self) -> list[Node]:
         """Return the living nodes, and those that ended within a day."""
@@ -445,6 +476,10 @@ def _activity(connection: Connection, now: datetime) -> Activity:
         alert_list.unacknowledged(connection, now),
         freezes.active(connection, now),
     )
+
+
+def _minute(at: datetime) -> datetime:
+    return at.replace(second=0, microsecond=0)
 
 
 def _common_prefixes(names: Mapping[int, str]) -> dict[int, str]:

@@ -6,7 +6,18 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, Executable, Integer, bindparam, case, func, select, text
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Executable,
+    Integer,
+    bindparam,
+    case,
+    func,
+    select,
+    text,
+    type_coerce,
+)
 
 from dcron import policy
 from dcron.database import Database
@@ -182,8 +193,9 @@ _ALIVE = (
     .group_by(runs.c.state)
 )
 
-_KIND_OF_CHANNEL = case(
-    (notifications.c.channel.startswith(f"{MAILTO}:"), MAILTO), else_=notifications.c.channel
+_OF_ADDRESS = notifications.c.channel.startswith(f"{MAILTO}:")
+_KIND_OF_CHANNEL = type_coerce(
+    case((_OF_ADDRESS, MAILTO), else_=notifications.c.channel), notifications.c.channel.type
 ).label("name")
 _BACKLOGS = (
     select(

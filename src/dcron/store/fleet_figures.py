@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, case, func, select, text
 
 from dcron.model import LATE_AFTER
 from dcron.schema import DUE, NO_TRIAL, runs
@@ -36,9 +36,9 @@ def due_runs(connection: Connection, now: datetime) -> DueRuns:
     late = 0
     for head in _heads(connection, now):
         queue = head.lane.queue
-        by_queue[queue] = by_queue.get(queue, 0) + _count(connection, head, now)
-        if head.due_at < now - LATE_AFTER:
-            late += _count(connection, head, now - LATE_AFTER)
+        due_of_lane, late_of_lane = _count(connection, head, now)
+        by_queue[queue] = by_queue.get(queue, 0) + due_of_lane
+        late += late_of_lane
     return DueRuns(by_queue, late)
 
 
@@ -64,7 +64,10 @@ def _heads(connection: Connection, until: datetime) -> Iterator[planning.LaneHea
             return
 
 
-def _count(connection: Connection, head: planning.LaneHead, until: datetime) -> int:
-    of_lane = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at <= until)
-    counted = select(runs.c.id).where(*of_lane).limit(MOST_COUNTED).subquery()
-    return connection.scalar(select(func.count()).select_from(counted)) or 0
+def _count(connection: Connection, head: planning.LaneHead, now: datetime) -> tuple[int, int]:
+    """Return how many runs of a lane are due, and how many of them are late."""
+    of_lane = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at <= now)
+    found = select(runs.c.due_at).where(*of_lane).order_by(runs.c.due_at).limit(MOST_COUNTED).subquery()
+    is_late = found.c.due_at < now - LATE_AFTER
+    due, late = connection.execute(select(func.count(), func.count(case((is_late, 1))))).one()
+    return due, late

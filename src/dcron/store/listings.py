@@ -185,6 +185,12 @@ def count_tasks(connection: Connection, *terms: Term, now: datetime) -> int:
     return connection.scalar(query) or 0
 
 
+def count_first(connection: Connection, terms: Sequence[Term], now: datetime, most: int) -> int:
+    """Return how many tasks match all terms, up to `most`; reads tasks until it has found so many."""
+    found = select(crontab.c.id).where(*conditions(TASK_FIELDS, terms, now)).limit(most).subquery()
+    return connection.scalar(select(func.count()).select_from(found)) or 0
+
+
 def count_alive(connection: Connection) -> int:
     """Return how many runs are claimed or running."""
     return connection.scalar(select(func.count()).select_from(runs).where(text(ALIVE))) or 0

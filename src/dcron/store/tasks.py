@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 from dcron import policy
-from dcron.database import Database, locked
+from dcron.database import Database, Reply, locked
 from dcron.model import DEFINITION_FIELDS, Definition, RunState, Task
 from dcron.policy.ownership import Ownership
 from dcron.policy.selectors import Selector
@@ -203,7 +203,7 @@ def _by_id() -> Executable:
 
 def by_ids(connection: Connection, task_ids: Collection[int]) -> list[Task]:
     """Return the tasks of these ids that still exist."""
-    return [task_from(row) for row in connection.execute(_by_ids(), {"task_ids": list(task_ids)})]
+    return [task_from(row) for row in Reply(connection, _by_ids(), {"task_ids": list(task_ids)}).rows()]
 
 
 @cache

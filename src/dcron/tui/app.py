@@ -9,11 +9,14 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
+from textual.filter import LineFilter
+from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
 from dcron.errors import DcronError
 from dcron.model import Node
 from dcron.safetext import safe
+from dcron.tui.ascii_filter import AsciiFilter, WholeCellScrollBar
 from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
 from dcron.tui.connections import Connections
 from dcron.tui.database_thread import DatabaseThread
@@ -85,6 +88,8 @@ class DcronApp(MessagingApp[Exception]):
         self._requests = Requests(self.reads, self.writes)
         self._key_at = 0.0
         self.main = MainScreen(lambda: self._refresher.status, self._start)
+        self._ascii = AsciiFilter()
+        ScrollBar.renderer = WholeCellScrollBar
         self.animation_level = "none"
         self.set_class(self.no_color, "-grey")
         for theme in OWN_THEMES:
@@ -139,6 +144,7 @@ class DcronApp(MessagingApp[Exception]):
             if self.main.page:
                 self.main.page.tick()
             self._refresher.tick()
+            self.main.count_saved_filters()
 
     @property
     def counts(self) -> "Counts | None":
@@ -354,6 +360,11 @@ class DcronApp(MessagingApp[Exception]):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return the colours that Textual's own themes do not define."""
         return dict(VARIABLES)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return what changes drawn lines: with ASCII glyphs, nothing else is drawn around texts."""
+        filters = super().get_line_filters()
+        return filters if self.settings.unicode else [*filters, self._ascii]
 
     def get_system_commands(self, screen: Any) -> Any:
         """Return none of Textual's own commands."""

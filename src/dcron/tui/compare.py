@@ -25,8 +25,6 @@ LABEL, VALUE = 10, 28
 class ComparisonDialog(NoticeDialog):
     """A comparison, in the width of the screen."""
 
-    DEFAULT_CSS = "ComparisonDialog .dialog { width: 96%; }"
-
 
 def compare(host: Host, runs: Sequence[Run]) -> None:
     """Show how two runs differ, the earlier one first."""

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from dcron.errors import DatabaseError
 from dcron.presentation import humanize
 from dcron.safetext import cells, safe, shorten, shorten_middle
+from dcron.tui.hints import ACTIVE, KEY, LABEL
 from dcron.tui.host import Host
 from dcron.tui.keynames import CHANGES, fitting
 from dcron.tui.views import VIEWS
@@ -24,8 +25,6 @@ LEAST_ADDRESS = 12
 """Least cells of an address that are of use."""
 WHOLE_CLOCK = 60
 """Least columns for a clock with seconds and the zone."""
-ACTIVE = "bold $background on $primary"
-"""The style of the tab of the present view."""
 HELP = "app.help"
 """The action of the last hint."""
 
@@ -205,7 +204,7 @@ class Tabs(Line):
         if self.host.settings.readonly:
             right = f"read-only {right}"
         room = max(0, self.size.width - used - cells(right))
-        left = shorten(f" > {here.crumbs}" if here.crumbs else "", room)
+        left = shorten(f" > {here.crumbs}" if here.crumbs else "", max(0, room - 1))
         yield left + " " * (room - cells(left)), "bold", "screen.back"
         yield right, "$text-warning" if here.filters else "$foreground-muted", ""
 
@@ -224,8 +223,8 @@ class Hints(Line):
 
     def parts(self) -> Iterator[Part]:
         for hint in self._fitting():
-            yield f" {hint.key}", "bold $text-primary", hint.action
-            yield f" {hint.label} ", "$foreground-muted", hint.action
+            yield f" {hint.key}", KEY, hint.action
+            yield f" {hint.label} ", LABEL, hint.action
 
     async def on_click(self, event: events.Click) -> None:
         """Act as the clicked key does."""

@@ -15,8 +15,8 @@ from dcron.tui.keynames import CHANGES, with_keys
 
 _LAST = {"pane": 1, "table": 2, "main": 3, "view": 4, "app": 5}
 """The groups that are the same everywhere come last."""
-COLUMN = 52
-"""Cells of one of two columns."""
+LEAST_GAP = 2
+"""Least cells between two columns."""
 LEGEND = (
     ("running", "running", "$text-primary"),
     ("ok", "ok", "$text-success"),
@@ -37,9 +37,11 @@ def help_content(screen: Screen[object], width: int) -> Content:
     leave = with_keys(
         screen, "{main.quit} goes back, and quits from the first view; {app.quit} quits at once"
     )
-    head: list[Line] = [*_legend(host), [(leave, "bold")]]
-    groups = [_group_lines(name, keys) for name, keys in _groups(screen).items()]
-    keys = _in_two_columns(groups) if width >= 2 * COLUMN else [line for group in groups for line in group]
+    head: list[Line] = [*_legend(host, width), [(leave, "bold")]]
+    groups = _lines_of_groups(_groups(screen))
+    column = max(_length(line) for group in groups for line in group) + LEAST_GAP
+    fits_twice = width >= 2 * column - LEAST_GAP
+    keys = _in_two_columns(groups, column) if fits_twice else [line for group in groups for line in group]
     commands = [[("", "")], [("commands, after :", "bold $text-primary")], *_commands()]
     foot = [
         [("", "")],
@@ -48,13 +50,23 @@ def help_content(screen: Screen[object], width: int) -> Content:
     return Content("\n").join(Content.assemble(*line) for line in (*head, *keys, *commands, *foot))
 
 
-def _legend(host: Host) -> Iterator[Line]:
+def _legend(host: Host, width: int) -> Iterator[Line]:
     """Yield what the signs mean."""
-    signs = [(f"{host.signs[style]} {word}   ", colour) for style, word, colour in LEGEND]
-    yield signs
-    recent = SPARK_SIGNS[host.settings.unicode]
-    words = "   ".join(f"{sign} {state.value}" for state, sign in recent.items())
-    yield [(f"10 runs: the height is the duration   {words}", "$foreground-muted")]
+    yield from _wrapped([(f"{host.signs[style]} {word}", colour) for style, word, colour in LEGEND], width)
+    recent = [f"{sign} {state.value}" for state, sign in SPARK_SIGNS[host.settings.unicode].items()]
+    texts = ["10 runs: the height is the duration", *recent]
+    yield from _wrapped([(text, "$foreground-muted") for text in texts], width)
+
+
+def _wrapped(parts: Sequence[Part], width: int) -> Iterator[Line]:
+    """Yield lines of whole parts."""
+    line: list[Part] = []
+    for text, style in parts:
+        if line and _length(line) + cells(text) > width:
+            yield line
+            line = []
+        line.append((f"{text}   ", style))
+    yield line
 
 
 def _groups(screen: Screen[object]) -> Mapping[str, Mapping[str, tuple[str, str, str]]]:
@@ -72,16 +84,21 @@ def _groups(screen: Screen[object]) -> Mapping[str, Mapping[str, tuple[str, str,
     return dict(sorted(groups.items(), key=lambda each: _LAST.get(each[0], 0)))
 
 
-def _group_lines(name: str, keys: Mapping[str, tuple[str, str, str]]) -> list[Line]:
-    lines: list[Line] = [[("", "")], [(name, "bold $text-primary")]]
-    for shown, label, binding_id in keys.values():
-        lines.append(
-            [(f"  {safe(shown):<14}", "bold"), (f" {label:<26} ", ""), (binding_id, "$foreground-muted")]
-        )
-    return lines
+def _lines_of_groups(groups: Mapping[str, Mapping[str, tuple[str, str, str]]]) -> list[list[Line]]:
+    """Return the lines of each group: its title, and below it the keys, labels and ids, aligned."""
+    rows = [row for keys in groups.values() for row in keys.values()]
+    key_cells, label_cells = (max(cells(safe(row[place])) for row in rows) for place in (0, 1))
+    found = []
+    for name, keys in groups.items():
+        lines: list[Line] = [[("", "")], [(name, "bold $text-primary")]]
+        for shown, label, binding_id in keys.values():
+            parts = [(f"  {safe(shown):<{key_cells}}", "bold"), (f"  {label:<{label_cells}}  ", "")]
+            lines.append([*parts, (binding_id, "$foreground-muted")])
+        found.append(lines)
+    return found
 
 
-def _in_two_columns(groups: Sequence[Sequence[Line]]) -> list[Line]:
+def _in_two_columns(groups: Sequence[Sequence[Line]], column: int) -> list[Line]:
     """Return the groups in two columns of about the same height; none is broken."""
     left: list[Line] = []
     right: list[Line] = []
@@ -93,7 +110,7 @@ def _in_two_columns(groups: Sequence[Sequence[Line]]) -> list[Line]:
     pairs = zip(
         [*left, *[empty] * (lines - len(left))], [*right, *[empty] * (lines - len(right))], strict=True
     )
-    return [[*one, (" " * max(2, COLUMN - _length(one)), ""), *other] for one, other in pairs]
+    return [[*one, (" " * (column - _length(one)), ""), *other] for one, other in pairs]
 
 
 def _length(line: Line) -> int:

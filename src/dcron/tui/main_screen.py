@@ -1,8 +1,9 @@
 """The main screen: a stack of panes for each view, between the header and the hints."""
 
+import time
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -13,6 +14,7 @@ from textual.screen import Screen
 from dcron.errors import DcronError, UsageError
 from dcron.safetext import safe
 from dcron.tui.alert_line import AlertLine
+from dcron.tui.filter_counts import FilterCount, FilterCounts
 from dcron.tui.freeze_line import FreezeLine
 from dcron.tui.header_footer import Bar, Hints, Location, Status, Tabs
 from dcron.tui.host import Host
@@ -23,6 +25,9 @@ from dcron.tui.saved_filters import MOST, FilterTabs, SavedFilters
 from dcron.tui.tabbed_page import TabbedPage
 from dcron.tui.views import VIEWS, View
 
+if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
+    from dcron.services.dashboard import Dashboard
+
 FIRST_PAINT = 0.03
 """Seconds for the first paint; the imports for the database would delay it."""
 WIDE = 110
@@ -30,6 +35,8 @@ WIDE = 110
 SHORT = 12
 """Lines below which the tabs and the hints are hidden."""
 
+_COUNTING = "saved filters"
+"""The topic of the question how many rows a saved filter finds."""
 _LEAVING = ("main.back", "main.quit", "app.quit")
 """The bindings that act before anything is loaded."""
 
@@ -68,6 +75,7 @@ class MainScreen(Screen[None]):
         self._tabs = Tabs(self.location)
         self._filter_tabs = FilterTabs(self._saved_filters)
         self._start = start
+        self._filter_counts = FilterCounts()
         self._stacks: dict[str, list[Pane]] = {}
 
     @property
@@ -277,17 +285,44 @@ class MainScreen(Screen[None]):
         """Return the saved filters of the visible view. A list that was opened from one has none."""
         pane = self.pane
         if pane is None or not pane.can_filter or len(self.crumbs()) > 1:
-            return SavedFilters((), "")
-        return SavedFilters(self.host.state.of_view(self.view.name), pane.filter_text)
+            return SavedFilters((), "", {})
+        name = self.view.name
+        return SavedFilters(
+            self.host.state.of_view(name), pane.filter_text, self._filter_counts.of_view(name)
+        )
+
+    def count_saved_filters(self) -> None:
+        """Count the rows of the saved filter that was counted the longest ago, if it is time to."""
+        pane, view, health = self.pane, self.view.name, self.host.health
+        if pane is None or health.paused or health.is_old or self.host.reads.is_waiting(_COUNTING):
+            return
+        texts = [text for _, text in self._saved_filters().filters]
+        text = self._filter_counts.next_due(view, texts, time.monotonic())
+        if text is None:
+            return
+
+        def take(found: tuple[FilterCount | None, float]) -> None:
+            self._filter_counts.take(view, text, *found, time.monotonic())
+            self.redraw_tabs()
+            self.count_saved_filters()
+
+        try:
+            counter = pane.counter(text)
+        except UsageError:  # an older version saved it
+            counter = None
+        if counter is None:
+            self._filter_counts.take(view, text, None, 0.0, time.monotonic())
+        else:
+            self.host.reads.ask(_COUNTING, partial(_timed, counter), take)
 
     def action_saved_filter(self, number: int) -> None:
-        filters, text = self._saved_filters()
+        filters, text, _ = self._saved_filters()
         chosen = filters[number - 1][1] if 0 < number <= len(filters) else ""
         if chosen != text:
             self._try(lambda: self.host.filter_rows(chosen))
 
     def action_next_saved(self) -> None:
-        filters, text = self._saved_filters()
+        filters, text, _ = self._saved_filters()
         if not filters:
             self.host.report(
                 with_keys(self, "no filter is saved here: {main.filter}, then {main.save_filter}")
@@ -373,3 +408,8 @@ class MainScreen(Screen[None]):
     def hears(self, event: events.Event) -> bool:
         """Accept every key."""
         return True
+
+
+def _timed(counter: "Callable[[Dashboard], FilterCount]", board: "Dashboard") -> tuple[FilterCount, float]:
+    began = time.perf_counter()
+    return counter(board), time.perf_counter() - began

@@ -14,7 +14,8 @@ from textual.widgets import Input, Static
 
 from dcron.safetext import safe_lines
 from dcron.tui.entries import LONGEST, Entry
-from dcron.tui.keynames import key_of, with_keys
+from dcron.tui.hints import ACTIVE, KEY, hints
+from dcron.tui.keynames import key_of
 
 PATIENCE = 0.3
 """Seconds in which a new dialog ignores consent: the key was typed before the question was read."""
@@ -28,6 +29,7 @@ class Dialog(ModalScreen[Answer]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "leave", id="dialog.leave")]
     AT_ONCE: ClassVar[Collection[str] | None] = ()
     """The actions that are accepted before the dialog can have been read; None for all keys."""
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-airy")]  # noqa: RUF012
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,6 +57,16 @@ class Dialog(ModalScreen[Answer]):
         self.dismiss(None)
 
 
+def heading(text: str) -> Static:
+    """Return the first lines of a dialog."""
+    return Static(Content(safe_lines(text)), classes="heading", markup=False)
+
+
+def key_line(keys: Content) -> Static:
+    """Return the last line of a dialog: its keys."""
+    return Static(keys, classes="keys", markup=False)
+
+
 class Confirm(Dialog[bool]):
     """A question whose default answer is No."""
 
@@ -74,7 +86,7 @@ class Confirm(Dialog[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog -asks"):
-            yield Static(Content.styled(safe_lines(self._question), "bold"), markup=False)
+            yield heading(self._question)
             yield Static(Content(safe_lines("\n".join(self._details))), markup=False)
             yield Static(self._choices(), classes="choices", markup=False)
 
@@ -95,7 +107,7 @@ class Confirm(Dialog[bool]):
         self.query_one(".choices", Static).update(self._choices())
 
     def _choices(self) -> Content:
-        yes, no = ("bold reverse", "") if self._yes else ("", "bold reverse")
+        yes, no = (ACTIVE, KEY) if self._yes else (KEY, ACTIVE)
         no_key, yes_key = key_of(self, "confirm.no"), key_of(self, "confirm.yes")
         return Content.assemble((f" {no_key}  No ", no), "   ", (f" {yes_key}  Yes ", yes))
 
@@ -115,10 +127,12 @@ class Ask(Dialog[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Content.styled(safe_lines(self._question), "bold"), markup=False)
+            yield heading(self._question)
             yield Entry(self._text, max_length=LONGEST)
-            hint = f"{self._hint or 'Enter does it'}  {key_of(self, 'dialog.leave')} leaves"
-            yield Static(Content.styled(safe_lines(hint), "dim"), markup=False)
+            if self._hint:
+                yield Static(Content.styled(safe_lines(self._hint), "$foreground-muted"), markup=False)
+            does_it = [] if self._hint else ["Enter does it"]
+            yield key_line(hints(self, *does_it, "{dialog.leave} leaves"))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Return the text."""
@@ -145,7 +159,7 @@ class Choose(Dialog[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Content.styled(safe_lines(self._question), "bold"), markup=False)
+            yield heading(self._question)
             yield Static(self._list(), classes="list", markup=False)
 
     def action_move(self, by: int) -> None:
@@ -163,10 +177,10 @@ class Choose(Dialog[str | None]):
 
     def _list(self) -> Content:
         lines = [
-            (f" {number} {safe_lines(choice)} \n", "bold reverse" if number - 1 == self._at else "")
+            Content.styled(f" {number} {safe_lines(choice)} ", ACTIVE if number - 1 == self._at else "")
             for number, choice in enumerate(self._choices, 1)
         ]
-        return Content.assemble(*lines)
+        return Content("\n").join(lines)
 
 
 class NoticeDialog(Dialog[None]):
@@ -190,7 +204,7 @@ class NoticeDialog(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Content.styled(safe_lines(self._heading), "bold"), markup=False)
+            yield heading(self._heading)
             yield Static(self._content, classes="read", markup=False)
 
     def on_mount(self) -> None:
@@ -210,7 +224,7 @@ class NoticeDialog(Dialog[None]):
 class HelpDialog(NoticeDialog):
     """The keys, in a wider box."""
 
-    WIDTH = 112
+    WIDTH = 124
 
     @classmethod
     def room(cls, width: int) -> int:
@@ -235,14 +249,14 @@ class ConflictDialog(Dialog[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Content.styled("another person changed it first", "bold"), markup=False)
+            yield heading("another person changed it first")
             yield Static(Content(safe_lines(self._theirs)), markup=False)
             yield Static(self._changed, markup=False)
             yield Static(
                 Content.assemble(("\nyours, not done: ", "bold"), safe_lines(self._mine)), markup=False
             )
-            keys = "\n{conflict.again}  do it to the task as it is now   {dialog.leave}  leave it"
-            yield Static(Content.styled(with_keys(self, keys), "dim"), markup=False)
+            keys = "{conflict.again} do it to the task as it is now", "{dialog.leave} leave it"
+            yield key_line(hints(self, *keys))
 
     def action_again(self) -> None:
         self.dismiss(True)

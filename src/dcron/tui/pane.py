@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the first two load SQLAlchemy, which comes after the first 
     from dcron.services.dashboard import Dashboard
     from dcron.store.search_terms import Term
     from dcron.tui.completion import Completion
+    from dcron.tui.filter_counts import FilterCount
 
 T = TypeVar("T")
 FACTS_PAUSE = 0.12
@@ -80,6 +81,10 @@ class Pane(Widget):
 
     def complete_filter(self, text: str, take: "Callable[[Completion], None]") -> None:
         """Find what may follow the text of a filter."""
+
+    def counter(self, text: str) -> "Callable[[Dashboard], FilterCount] | None":
+        """Return the question how many rows a filter finds; None if it is not counted. Raises UsageError."""
+        return None
 
     def sort_by(self, order: str) -> None:
         """Sort by one of the orders; the same order again reverses it."""

@@ -1,10 +1,12 @@
-"""Saved filters of a view, as tabs above its rows."""
+"""Saved filters of a view, as tabs above its rows, with the number of rows that each finds."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dcron.safetext import safe
-from dcron.tui.header_footer import ACTIVE, Line
+from dcron.tui.filter_counts import FilterCount
+from dcron.tui.header_footer import Line
+from dcron.tui.hints import ACTIVE
 
 NAME_CELLS = 20
 MOST = 20
@@ -17,6 +19,8 @@ class SavedFilters(NamedTuple):
     filters: Sequence[tuple[str, str]]
     """Names and texts."""
     text: str
+    counts: Mapping[str, FilterCount]
+    """By the texts of the filters, as far as they were counted."""
 
 
 class FilterTabs(Line):
@@ -35,8 +39,9 @@ class FilterTabs(Line):
         self.refresh()
 
     def parts(self) -> Iterator[tuple[str, str, str]]:
-        filters, text = self._saved()
+        filters, text, counts = self._saved()
         yield " all ", "" if text else ACTIVE, "screen.saved_filter(0)"
         for number, (name, saved) in enumerate(filters, 1):
             style = ACTIVE if saved == text else ""
-            yield f" {safe(name, NAME_CELLS)} ", style, f"screen.saved_filter({number})"
+            count = f"{counts[saved]} " if saved in counts else ""
+            yield f" {safe(name, NAME_CELLS)} {count}", style, f"screen.saved_filter({number})"

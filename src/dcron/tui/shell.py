@@ -21,9 +21,10 @@ from textual.widgets import Static
 
 from dcron.errors import UsageError
 from dcron.safetext import safe_lines
+from dcron.tui.hints import fitting_hints
 from dcron.tui.host import Host
-from dcron.tui.keynames import fitting, with_keys
-from dcron.tui.modals import Dialog
+from dcron.tui.keynames import with_keys
+from dcron.tui.modals import Dialog, heading, key_line
 
 MOST_BYTES = 256 * 1024
 """Most bytes of output that are shown."""
@@ -33,10 +34,10 @@ MARGIN = 8
 """Columns of the screen that the frame takes."""
 MOST_HITS = 1000
 _HINTS = (
-    "{output.search} search  ",
-    "{output.copy} copy  ",
-    "{output.save} save  ",
-    "{output.copy_command} copy the command  ",
+    "{output.search} search",
+    "{output.copy} copy",
+    "{output.save} save",
+    "{output.copy_command} copy the command",
     "{dialog.leave} leave",
 )
 
@@ -64,10 +65,7 @@ def run_verb(host: Host, verb: str, text: str, *, writes: bool) -> None:
 class OutputDialog(Dialog[None]):
     """Runs a command and shows what it prints. Leaving it stops the command."""
 
-    DEFAULT_CSS = """
-    OutputDialog .dialog { width: 96%; height: 96%; }
-    OutputDialog VerticalScroll { height: 1fr; }
-    """
+    DEFAULT_CSS = "OutputDialog VerticalScroll { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,enter", "leave", "leave", id="output.leave", show=False),
         Binding("j", "scroll(1)", "down", id="output.down", show=False),
@@ -102,12 +100,11 @@ class OutputDialog(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Content.styled(safe_lines(self._command), "bold"), markup=False)
+            yield heading(self._command)
             with VerticalScroll():
                 yield Static("...", classes="read", markup=False)
-            hints = [with_keys(self, each) for each in _HINTS]
             room = int(self.app.size.width * 0.96) - MARGIN
-            yield Static(Content.styled("".join(fitting(hints, room)), "dim"), markup=False)
+            yield key_line(fitting_hints(self, _HINTS, room))
 
     def on_mount(self) -> None:
         """Start the command in a thread of its own."""
@@ -176,7 +173,7 @@ class OutputDialog(Dialog[None]):
                 self._draw()
                 self.action_hit(1)
 
-        self.host.ask_for("search for", search, hint=with_keys(self, "{output.next_hit} shows the next one,"))
+        self.host.ask_for("search for", search, hint=with_keys(self, "{output.next_hit} shows the next one"))
 
     def action_hit(self, by: int) -> None:
         """Scroll to the next or the previous line with a hit."""

@@ -10,7 +10,8 @@ from textual.message import Message
 
 from dcron.safetext import cells, safe, shorten
 from dcron.tui.cells import Cell
-from dcron.tui.header_footer import ACTIVE, Line
+from dcron.tui.header_footer import Line
+from dcron.tui.hints import ACTIVE
 from dcron.tui.pane import Pane
 
 GAP = "  "

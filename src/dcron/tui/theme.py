@@ -154,7 +154,13 @@ ModalScreen { align: center middle; }
     width: 72; max-width: 96%; height: auto; max-height: 96%; padding: 0 1;
     border: round $primary; background: $surface; overflow-y: auto;
 }
-HelpDialog .dialog { width: 112; }
+HelpDialog .dialog { width: 124; }
+OutputDialog .dialog { width: 96%; height: 96%; }
+ComparisonDialog .dialog { width: 96%; }
+Decide .dialog { width: 90%; max-width: 100; overflow: hidden; }
+.dialog .heading { text-style: bold; }
+Dialog.-airy .heading { margin-bottom: 1; }
+Dialog.-airy .keys { margin-top: 1; }
 .dialog Input { border: none; height: 1; padding: 0; background: $panel; }
 .dialog .choices { height: 1; dock: bottom; }
 .dialog.-asks { padding-bottom: 1; }

@@ -37,6 +37,10 @@ PATIENT_SECONDS = 45.0
 """How long it runs at most, if a task has not run yet."""
 
 
+NOTE_EVERY = 4.0
+"""Seconds between two notes about the runs, without a terminal."""
+
+
 LEASE = "10s"
 
 
@@ -251,9 +255,12 @@ def _run_unwatched(crontab: "Crontab", directory: Path, processes: list[subproce
 
     names = ", ".join(f"web-{number}" for number in range(1, len(processes) + 1))
     console.note(f"{len(TASKS)} tasks, agents {names}; {SECONDS:.0f} seconds")
-    begun = time.monotonic()
+    begun = noted = time.monotonic()
     while (passed := time.monotonic() - begun) < PATIENT_SECONDS:
         time.sleep(0.2)
+        if time.monotonic() - noted >= NOTE_EVERY:
+            noted = time.monotonic()
+            console.note(f"{passed:.0f} s: {len(_past_runs(crontab))} runs have ended")
         if list(_last_log_lines(directory, processes)) or (
             passed >= SECONDS and not _missing(crontab, directory, processes)
         ):

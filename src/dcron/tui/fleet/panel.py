@@ -49,7 +49,7 @@ class FleetPanel(Widget):
             lines += [_due(self._figures), _queues(self._figures, width)]
             lines += _starts(self._figures, width, host, unicode=unicode)
         else:
-            lines.append([(" ...", "dim")])
+            lines.append([(" ...", "$foreground-muted")])
         return Content("\n").join(Content.assemble(*line) for line in lines[:LINES])
 
 
@@ -67,7 +67,7 @@ def heights(numbers: Sequence[int], *, unicode: bool) -> str:
 
 
 def _label(text: str) -> Part:
-    return f" {text:<{LABEL}}", "dim"
+    return f" {text:<{LABEL}}", "$foreground-muted"
 
 
 def _slots(nodes: Sequence[Node], now: datetime, width: int, *, unicode: bool) -> list[Part]:
@@ -110,12 +110,12 @@ def _queues(figures: FleetFigures, width: int) -> list[Part]:
         text = f"{shorten(safe(name), 20)} {alive}" + ("" if limit is None else f"/{limit}")
         text += f" +{waiting:,}" if waiting else ""
         if cells(text) + 5 > left:
-            parts.append(("...", "dim"))
+            parts.append(("...", "$foreground-muted"))
             break
         is_full = limit is not None and alive >= limit
         parts.append((f"{text}   ", WARNING if is_full and waiting else ""))
         left -= cells(text) + 3
-    return parts if len(parts) > 1 else [*parts, ("none in use", "dim")]
+    return parts if len(parts) > 1 else [*parts, ("none in use", "$foreground-muted")]
 
 
 def _starts(figures: FleetFigures, width: int, host: Host, *, unicode: bool) -> Iterator[list[Part]]:
@@ -133,4 +133,9 @@ def _starts(figures: FleetFigures, width: int, host: Host, *, unicode: bool) -> 
     summed = [sum(minutes[at : at + cell]) for at in range(0, len(minutes), cell)]
     first, last = begin.astimezone(host.zone), (begin + HOUR).astimezone(host.zone)
     drawn = heights(summed, unicode=unicode)
-    yield [_label(""), (f"{first:%H:%M} ", "dim"), (drawn, "$text-primary"), (f" {last:%H:%M}", "dim")]
+    yield [
+        _label(""),
+        (f"{first:%H:%M} ", "$foreground-muted"),
+        (drawn, "$text-primary"),
+        (f" {last:%H:%M}", "$foreground-muted"),
+    ]

@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from dcron.errors import UsageError
-from dcron.safetext import safe, safe_lines
+from dcron.safetext import safe
 from dcron.tui.entries import LONGEST, Entry
-from dcron.tui.keynames import key_of, with_keys
-from dcron.tui.modals import Dialog
+from dcron.tui.hints import hints
+from dcron.tui.modals import Dialog, heading, key_line
 
 
 class Choice(NamedTuple):
@@ -31,7 +31,6 @@ class Decide(Dialog[str | None]):
     """A text to read and choices; Esc chooses nothing."""
 
     DEFAULT_CSS = """
-    Decide .dialog { width: 90%; max-width: 100; overflow: hidden; }
     Decide .read { height: auto; overflow-y: auto; scrollbar-size-vertical: 1; }
     """
 
@@ -51,17 +50,16 @@ class Decide(Dialog[str | None]):
         self._leave = leave
 
     def compose(self) -> ComposeResult:
-        keys = "  ".join(f"{each.key} {each.label}" for each in self._choices if each.label)
+        keys = [f"{each.key} {each.label}" for each in self._choices if each.label]
         with Vertical(classes="dialog decides"):
-            yield Static(Content.styled(safe_lines(self._heading), "bold"), markup=False)
+            yield heading(self._heading)
             with Vertical(classes="read"):
                 yield Static(self._text, markup=False)
-            keys += f"  {key_of(self, 'dialog.leave')} {self._leave}"
-            yield Static(Content.styled(keys, "bold"), markup=False)
+            yield key_line(hints(self, *keys, f"{{dialog.leave}} {self._leave}"))
 
     def on_resize(self, event: events.Resize) -> None:
         """Keep the choices visible."""
-        self.query_one(".read").styles.max_height = max(1, event.size.height - 7)
+        self.query_one(".read").styles.max_height = max(1, event.size.height - 9)
 
     def on_key(self, event: events.Key) -> None:
         """Take one of the keys, by its name or its character."""
@@ -103,13 +101,12 @@ class Fill(Dialog[list[str] | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Content.styled(safe_lines(self._heading), "bold"), markup=False)
+            yield heading(self._heading)
             for question in self._questions:
                 yield Static(Content(f"{question.label}:"), markup=False)
                 yield Entry(placeholder=question.hint, max_length=LONGEST)
             yield Static("", classes="wrong", markup=False)
-            keys = with_keys(self, "Enter does it  Tab next line  {dialog.leave} leaves")
-            yield Static(Content.styled(keys, "dim"), markup=False)
+            yield key_line(hints(self, "Enter does it", "Tab next line", "{dialog.leave} leaves"))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Return the texts, or show the first error."""

@@ -28,8 +28,8 @@ from dcron.tui.forms.fields import FIELDS, GROUPS
 from dcron.tui.forms.reading import GENERAL, texts_of
 from dcron.tui.forms.rows import GroupHeading, Row, group_of, row_of
 from dcron.tui.forms.schedule_preview import draw
+from dcron.tui.hints import fitting_hints
 from dcron.tui.host import Host
-from dcron.tui.keynames import fitting, with_keys
 from dcron.tui.modals import NoticeDialog
 
 TICK = 1.0
@@ -51,11 +51,11 @@ COUNTING_SECONDS = 0.1
 MOST_COUNTING_SECONDS = 2.0
 """Seconds after which the other tasks are left out."""
 _KEYS = (
-    "{form.save} save  ",
-    "{form.leave} leave  ",
-    "{form.previous}/{form.next} field  ",
-    "{form.previous_group}/{form.next_group} group  ",
-    "{form.outlook} whole preview  ",
+    "{form.save} save",
+    "{form.leave} leave",
+    "{form.previous}/{form.next} field",
+    "{form.previous_group}/{form.next_group} group",
+    "{form.outlook} whole preview",
     "{app.help} help",
 )
 
@@ -257,9 +257,10 @@ class Form(Screen[None]):
     def show_hint(self, hint: str) -> None:
         """Show a hint, and the keys."""
         width = self.size.width - 2
-        keys = fitting([with_keys(self, each) for each in _KEYS], width)
-        lines = [shorten(hint, width)] + ([] if self.has_class("-low") else ["".join(keys)])
-        self.query_one(".hint", Static).update(Content("\n".join(lines)))
+        lines = [Content(shorten(hint, width))]
+        if not self.has_class("-low"):
+            lines.append(fitting_hints(self, _KEYS, width))
+        self.query_one(".hint", Static).update(Content("\n").join(lines))
 
     def _keep_in_sight(self) -> None:
         """Scroll to the row with the focus and its error, after their layout."""

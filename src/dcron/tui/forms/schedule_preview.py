@@ -139,7 +139,7 @@ def _wide(each: Occurrence, gap: str) -> Iterator[Content]:
 def _narrow(each: Occurrence, gap: str) -> Iterator[Content]:
     yield _marked(each, humanize.full(each.local))
     utc = "" if each.local.tzname() == "UTC" else f"{each.at:%Y-%m-%d %H:%M:%S}Z  "
-    yield Content.styled(f"    {utc}{gap}", "dim")
+    yield Content.styled(f"    {utc}{gap}", "$foreground-muted")
 
 
 def _marked(each: Occurrence, text: str) -> Content:

@@ -108,7 +108,7 @@ class TaskForm(Form):
         parts = [
             *dialog_text.form_change(before, definition, result.moved, warnings),
             ("", ""),
-            (command, "dim"),
+            (command, "$foreground-muted"),
         ]
         heading = "add this task?" if self.is_new else f"change {self.base.name}?"
         choices = [Choice("Enter", "save", "saves"), Choice("ctrl+s", "save")]

@@ -18,11 +18,11 @@ def about(change: RecordedChange, here: tzinfo) -> Iterator[Part]:
     """Yield who made the change, when, by which way and why, and then what it did."""
     yield f"change {change.id}  {change.subject}: {what(change)}", "bold"
     by = f"{change.author}, {change.via}" if change.via else change.author
-    yield f"{humanize.full(change.at.astimezone(here))}, {by}", "dim"
+    yield f"{humanize.full(change.at.astimezone(here))}, {by}", "$foreground-muted"
     if change.note:
         yield f"why: {change.note}", ""
     if change.batch:
-        yield f"batch {change.batch}", "dim"
+        yield f"batch {change.batch}", "$foreground-muted"
     yield "", ""
     yield from difference_lines(difference(change))
 

@@ -86,7 +86,7 @@ def _ask_despite(host: Host, find: Find, error: LaterChanges) -> None:
 
 
 def _agree(host: Host, plan: Plan) -> None:
-    parts = [*texts.undone(plan.would, host.health.now()), ("", ""), (_command(plan), "dim")]
+    parts = [*texts.undone(plan.would, host.health.now()), ("", ""), (_command(plan), "$foreground-muted")]
     dialog = Decide(f"{plan.title}?", content(parts), [Choice("y", "yes", "undoes it")], "leaves it")
     host.push_screen(dialog, lambda word: _ask_why(host, plan) if word else None)
 

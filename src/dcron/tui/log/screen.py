@@ -19,7 +19,8 @@ from dcron.errors import DcronError, UsageError
 from dcron.safetext import safe, shorten
 from dcron.tui.database_thread import DatabaseThread
 from dcron.tui.health import Health
-from dcron.tui.keynames import fitting, key_of, with_keys
+from dcron.tui.hints import fitting_hints
+from dcron.tui.keynames import key_of, with_keys
 from dcron.tui.log.header import filters, following, lost, title
 from dcron.tui.log.lines import LogLine
 from dcron.tui.log.opened import FINISHED_EVERY, RUN_EVERY, OpenedLog
@@ -38,16 +39,16 @@ LOW = 8
 SEARCH_PAUSE = 0.005
 """Seconds between two steps of a search, for the screen to draw."""
 _HINTS = (
-    "{log.follow} follow  ",
-    "{log.wrap} wrap  ",
-    "{log.times} time  ",
-    "{log.err-only} stderr  ",
-    "{log.search} search  ",
-    "{log.filter} filter  ",
-    "{log.previous-run} {log.next-run} runs  ",
-    "{log.pager} pager  ",
-    "{log.copy} copy  ",
-    "{log.save} save  ",
+    "{log.follow} follow",
+    "{log.wrap} wrap",
+    "{log.times} time",
+    "{log.err-only} stderr",
+    "{log.search} search",
+    "{log.filter} filter",
+    "{log.previous-run} {log.next-run} runs",
+    "{log.pager} pager",
+    "{log.copy} copy",
+    "{log.save} save",
     "{app.help} help",
 )
 
@@ -111,7 +112,7 @@ class LogScreen(Screen[None]):
         self._next_read: Timer | None = None
         self._next_search: Timer | None = None
         self._error = ""
-        self._shown = "", ""
+        self._shown = Content(""), Content("")
 
     def compose(self) -> ComposeResult:
         yield Static(id="log-title")
@@ -266,11 +267,11 @@ class LogScreen(Screen[None]):
     def _draw_status(self) -> None:
         if not self.is_mounted:
             return
-        shown = self._title(), self._hint()
+        shown = Content(self._title()), self._hint()
         if shown != self._shown:
             self._shown = shown
             for name, text in zip(("#log-title", "#log-hints"), shown, strict=True):
-                self.query_one(name, Static).update(Content(text), layout=False)
+                self.query_one(name, Static).update(text, layout=False)
 
     def _title(self) -> str:
         if self._opened is None:
@@ -280,11 +281,12 @@ class LogScreen(Screen[None]):
         follow = following(log, follows=lines.follow, new=new, key=key_of(self, "log.follow"))
         return title(log, follow, time.monotonic(), self.size.width)
 
-    def _hint(self) -> str:
+    def _hint(self) -> Content:
         keys = key_of(self, "log.err-only"), key_of(self, "log.back")
         text = lost(self.thread.health, self._opened, self._zone) or filters(self._opened, *keys)
-        hints = fitting([with_keys(self, each) for each in _HINTS], self.size.width - 1)
-        return shorten(f" {text or ''.join(hints)}", self.size.width)
+        if text:
+            return Content(shorten(f" {text}", self.size.width))
+        return Content(" ") + fitting_hints(self, _HINTS, self.size.width - 1)
 
     def _toast(self, text: str) -> None:
         self.notify(safe(text), markup=False)

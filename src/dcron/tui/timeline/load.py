@@ -35,4 +35,6 @@ class LoadLine(Widget):
         room = self.size.width - x - len(drawn)
         right = most.rjust(room - 2) if cells(most) <= room - 2 else ""
         gap = " " * max(0, x - cells(label))
-        return Content.assemble((label + gap, "dim"), (drawn, "$text-primary"), (right, "dim"))
+        return Content.assemble(
+            (label + gap, "$foreground-muted"), (drawn, "$text-primary"), (right, "$foreground-muted")
+        )

@@ -1,7 +1,7 @@
 """The view of the dead letters: by task, with how many each has, the first and the last."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from dcron.store.search_terms import RUN_FIELDS, Term
 from dcron.tui.actions import dead_letters, runs
 from dcron.tui.cells import EMPTY, Cell, cell
 from dcron.tui.columns import Column, name_column
+from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.filters import parse_run_filter
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
@@ -67,6 +68,11 @@ class DeadTasksPane(TablePane):
     def parse(self, text: str) -> Sequence[Term]:
         """Return the terms of a filter for runs: a task is shown with those of its runs that match."""
         return parse_run_filter(text)
+
+    def counter(self, text: str) -> Callable[[Dashboard], FilterCount]:
+        """Return the question how many tasks have dead letters that match a filter."""
+        terms = self.parse(text)
+        return lambda board: FilterCount(min(MOST_COUNTED, len(board.dead_tasks(terms))))
 
     def filter_fields(self) -> Collection[str]:
         """Return the fields of runs."""

@@ -1,6 +1,7 @@
 """The view of the runs: unfinished ones, then finished ones, of all tasks, one task or one node."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -8,12 +9,13 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
-from dcron.services.dashboard import LatestRuns
+from dcron.services.dashboard import Dashboard, LatestRuns
 from dcron.store.listings import RunListFilter, RunsPage
 from dcron.tui.actions import runs
 from dcron.tui.cells import EMPTY, Cell, cell, run_status
 from dcron.tui.columns import Column, name_column
 from dcron.tui.compare import compare
+from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.views.run_list import PAGE, RunListPane
 
 
@@ -58,6 +60,17 @@ class RunsPane(RunListPane):
             ),
             Column("reason", "reason", 24, _reason, rank=6, grows=True),
         )
+
+    def counter(self, text: str) -> Callable[[Dashboard], FilterCount]:
+        """Return the question how many of the latest runs a filter finds."""
+        only = replace(self._of, terms=tuple(self.parse(text)))
+
+        def count(board: Dashboard) -> FilterCount:
+            found = board.latest_runs(only, MOST_COUNTED)
+            number = min(MOST_COUNTED, len(found.unfinished) + len(found.page.runs))
+            return FilterCount(number, has_more=found.page.end is not None)
+
+        return count
 
     # Data -------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from dcron.tui.actions.why import explain
 from dcron.tui.cells import EMPTY, Cell, cell, last_cell, next_cell, owner_cell, spark, task_status
 from dcron.tui.columns import Column, name_column
 from dcron.tui.detail_panel import DetailPanel
+from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.filters import parse_task_filter
 from dcron.tui.grouping import Grouping, with_heads
 from dcron.tui.history import undoing
@@ -114,6 +115,11 @@ class TasksPane(TablePane):
     def parse(self, text: str) -> Sequence[Term]:
         """Return the terms of a filter for tasks."""
         return parse_task_filter(text)
+
+    def counter(self, text: str) -> Callable[[Dashboard], FilterCount]:
+        """Return the question how many tasks a filter finds."""
+        terms = self.parse(text)
+        return lambda board: FilterCount(board.count_tasks(terms, MOST_COUNTED))
 
     def filter_fields(self) -> Collection[str]:
         """Return the fields of tasks."""

@@ -19,6 +19,7 @@ from dcron.schedule.transitions import clock
 from dcron.services.dashboard import BusiestMinute, Dashboard, TaskRows, TimelineRow
 from dcron.tui.cells import Cell, cell
 from dcron.tui.columns import GAP, Column
+from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.table import LOADING, MARK_CELLS
 from dcron.tui.timeline.drawing import HEAT, now_sign, signs_cell, starts_text
 from dcron.tui.timeline.foot import Foot, busiest_texts
@@ -180,6 +181,16 @@ class TimelinePane(TasksPane):
         """Return the question for these rows with the cells of the shown span."""
         span = self._span
         return lambda board: board.timeline_rows(ids, span)
+
+    def counter(self, text: str) -> Callable[[Dashboard], FilterCount]:
+        """Return the question how many tasks with runs to come a filter finds."""
+        terms = self.parse(text)
+
+        def count(board: Dashboard) -> FilterCount:
+            ids = board.task_ids(terms, "name", reverse=False, coming=True)
+            return FilterCount(min(MOST_COUNTED, len(ids)))
+
+        return count
 
     def _take(self, ids: Sequence[int], found: TaskRows) -> None:
         super()._take(ids, found)
