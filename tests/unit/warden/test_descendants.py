@@ -17,8 +17,10 @@ from dcron.warden.descendants import Processes, kill_descendants, process, send
 def sleeping(*command: str) -> Iterator[subprocess.Popen[bytes]]:
     """Have a process that waits."""
     with subprocess.Popen(command or ("sleep", "300")) as child:
-        yield child
-        child.kill()
+        try:
+            yield child
+        finally:
+            child.kill()
 
 
 def test_a_process_is_read_from_proc() -> None:
@@ -117,12 +119,11 @@ def test_a_signal_that_is_not_permitted_is_said_to_be() -> None:
             os.setresuid(0, 0, 0)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_what_cannot_be_killed_is_named() -> None:
     with sleeping("sh", "-c", "sleep 300 & echo $!; wait") as child:
         while not Processes().below(child.pid):
             pass
-        if os.geteuid() != 0:
-            pytest.skip("needs root")
         (grandchild,) = Processes().below(child.pid)
         os.setresuid(65534, 65534, 0)
         try:

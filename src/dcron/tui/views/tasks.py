@@ -31,8 +31,10 @@ NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
 STATISTICS_FROM = 155
 """Width of the table from which it has the success rate and the 95th percentile of the last 30 days."""
 NO_GROUPS = "no groups"
-SETTLED = 5.0
+SETTLED, LONGEST_SETTLED = 5.0, 30.0
 """Least seconds between two readings of all ids if the order or the filter depends on runs."""
+IDS_SHARE = 10
+"""Ids that took one second are read again after this many seconds, up to LONGEST_SETTLED."""
 
 
 class TasksPane(TablePane):
@@ -69,6 +71,8 @@ class TasksPane(TablePane):
         self._fresh: set[int] = set()
         """The rows that were read since the last change. Older ones are shown until they are read again."""
         self._asked_ids_at = 0.0
+        self._ids_took = 0.0
+        """Seconds that the last reading of all ids took."""
 
     def compose(self) -> ComposeResult:
         yield self.table
@@ -137,7 +141,22 @@ class TasksPane(TablePane):
     def reload(self) -> None:
         """Read the ids, then the rows in sight."""
         self._asked_ids_at = time.monotonic()
-        self.ask("ids", self.ids_question(), lambda ids: self.show_ids(ids, self.nothing))
+        question = self.ids_question()
+
+        def timed(board: Dashboard) -> tuple[Sequence[Any], float]:
+            began = time.perf_counter()
+            return question(board), time.perf_counter() - began
+
+        self.ask("ids", timed, self._take_ids)
+
+    def _take_ids(self, found: tuple[Sequence[Any], float]) -> None:
+        ids, self._ids_took = found
+        self.show_ids(ids, self.nothing)
+
+    def _are_settled(self, times: int = 1) -> bool:
+        """Return whether all ids may be read again."""
+        pause = min(max(SETTLED, IDS_SHARE * self._ids_took), LONGEST_SETTLED)
+        return time.monotonic() - self._asked_ids_at >= times * pause
 
     def ids_question(self) -> Callable[[Dashboard], Sequence[Any]]:
         """Return the question for the ids, or for the groups of ids."""
@@ -154,18 +173,13 @@ class TasksPane(TablePane):
         """Draw what the time has changed. The rows of a filter change with the time, too."""
         super().tick()
         self._draw_facts()
-        if (
-            self.all_terms
-            and time.monotonic() - self._asked_ids_at >= 2 * SETTLED
-            and not self.host.is_typing
-        ):
+        if self.all_terms and self._are_settled(2) and not self.host.is_typing:
             self.reload()
 
     def refresh_data(self) -> None:
         """Read the rows in sight, and all ids if they may have changed."""
         moved_by_runs = bool(self.all_terms or self.grouping.key) or self.order not in ("name", "schedule")
-        settled = time.monotonic() - self._asked_ids_at >= SETTLED
-        if self._token is None or (moved_by_runs and settled and not self.host.is_typing):
+        if self._token is None or (moved_by_runs and self._are_settled() and not self.host.is_typing):
             self.reload()
         self._fresh.clear()
         self._ask_rows(self.table.visible_ids())
