@@ -7,16 +7,18 @@ import re
 import select
 import struct
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from dcron.tui import modals
-from tests.support.cli import DCRON
 from tests.support.escapes import shown
 from tests.support.patience import PATIENCE
 
+ROOT = Path(__file__).parents[2]
 ESC, ESC_GAP = "\x1b", 0.25
 
 
@@ -109,7 +111,8 @@ def terminal(*words: str, size: tuple[int, int] = (50, 200), **env: str) -> Iter
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     kept = {name: value for name, value in os.environ.items() if not re.match("COLUMNS|LINES|NO_COLOR", name)}
     process = subprocess.Popen(
-        [str(DCRON), *words],
+        [sys.executable, "-m", "tests.support.patient", *words],
+        cwd=ROOT,
         env={**kept, "TERM": "xterm-256color", **env},
         stdin=theirs,
         stdout=theirs,
