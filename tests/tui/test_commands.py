@@ -98,6 +98,9 @@ def test_a_verb_of_the_shell_shows_its_output(stage: Stage, size: tuple[int, int
             await screen.press("y")
             await screen.shows("no task")
             await screen.press("escape")
+            await command(screen, "backfill --from 2h")  # options alone are for the row under the cursor
+            await screen.shows("run dcron backfill backup --from 2h?")
+            await screen.press("n")
             await command(screen, "preview --bad")
             await screen.shows("exit code 2")
 
