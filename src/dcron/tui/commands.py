@@ -41,6 +41,8 @@ def command_of(host: Host, text: str) -> Callable[[], None]:
         hint = f"; did you mean {' or '.join(near)}?" if near else "; ? lists them"
         raise UsageError(f"there is no command {word!r}{hint}")
     argument = rest or default_argument(host, command)
+    if rest.startswith("-") and rest not in ("-h", "--help"):  # options alone: of the row under the cursor
+        argument = f"{default_argument(host, command)} {rest}".strip()
     if not argument and command.takes and not command.takes.startswith("["):
         raise UsageError(f"{command.word} needs {command.takes}")
 

@@ -177,9 +177,13 @@ def _result(row: DeadTask, now: datetime) -> Cell:
 def _key(row: DeadTask, order: str) -> tuple[object, ...]:
     match order:
         case "first":
-            return (row.first.id,)
+            return (_end(row.first), row.first.id)
         case "count":
             return (-row.count, row.name)
         case "name":
             return (row.name,)
-    return (-row.last.id,)
+    return (-_end(row.last), -row.last.id)
+
+
+def _end(run: Run) -> float:
+    return run.finished_at.timestamp() if run.finished_at else 0.0
