@@ -10,7 +10,7 @@ from sqlalchemy import event, insert, select
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import Task
 from dcron.presentation import alerts as words
-from dcron.schema import changes, output
+from dcron.schema import changes, output, runs
 from dcron.services.alerts import Alerts
 from dcron.store import alert_causes, alert_list
 from tests.support.alerts import alert_row, insert_alert, insert_alerts
@@ -145,6 +145,15 @@ def test_a_new_task_is_blamed_on_its_author(stage: Stage) -> None:
     stage.forward(minutes=1)
     failing(stage, task)
     assert only(stage).blame.text.startswith("began 50s after it was added by ann@desk")
+
+
+def test_an_alert_about_a_coming_run_began_when_it_was_opened(stage: Stage) -> None:
+    task = stage.task("backup", schedule="30 2 * * *")
+    stage.forward(minutes=1)
+    with stage.database.read() as connection:
+        run_id = connection.scalar(select(runs.c.id).where(runs.c.task_id == task.id))
+    insert_alert(stage.database, stage.now, task, kind="unserved", run_id=run_id, last_run_id=run_id)
+    assert only(stage).blame.text.startswith("began 1m 0s after it was added by ann@desk")
 
 
 def test_a_success_while_the_alert_is_open_is_no_guide_to_what_changed(stage: Stage) -> None:

@@ -177,6 +177,7 @@ def test_what_is_wrong_is_said_in_words() -> None:
         == "digest failed 3 times since 09:00; 2 tasks are late, the longest by 14m; 5 dead letters"
     )
     assert line(counts(alert("late"), 1), 120) == "digest has been late since 09:00, and 1 other alert"
+    assert line(counts(alert("unserved")), 120) == "digest has not been served by any agent since 09:00"
     assert line(counts(None, late=1), 120) == "1 task is late by 14m"
     assert line(counts(None, dead=1000), 120) == "1,000+ dead letters"
     assert line(counts(None), 120) == ""

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.services.fleet import Fleet
 from dcron.tui.commands import READING_VERBS, WRITING_VERBS
+from dcron.tui.shell import OutputDialog
 from dcron.tui.state import MOST_COMMANDS, TuiState
 from tests.support.tui import Screen, Stage
 
@@ -102,6 +103,30 @@ def test_a_verb_of_the_shell_shows_its_output(stage: Stage, size: tuple[int, int
             await screen.press("n")
             await command(screen, "preview --bad")
             await screen.shows("exit code 2")
+
+    play(look)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_the_output_of_a_verb_is_as_wide_as_its_tables(
+    stage: Stage, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.add("backup")
+    widths = []
+
+    def run(dialog: OutputDialog, environment: Mapping[str, str]) -> None:
+        widths.append(int(environment["COLUMNS"]))
+        dialog._post("\n".join(["=" * widths[0]] * 100))
+
+    monkeypatch.setattr(OutputDialog, "_run", run)
+
+    async def look() -> None:
+        async with stage.screen(size=size, environment={}) as screen:
+            await command(screen, "stats")
+            await screen.shows("====")
+            rows = [line.count("=") for line in screen.lines() if "=" in line]
+            assert set(rows) == set(widths)
+            assert widths[0] > size[0] * 0.85
 
     play(look)
 

@@ -1,6 +1,7 @@
 """The fleet: the panel above the nodes, and the page of a node."""
 
 import asyncio
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -56,6 +57,23 @@ def test_the_fleet_has_queues_due_runs_and_starts(stage: Stage, agents: Agents) 
     assert (found.due.number, found.due.late, found.has_more) == (1, 0, False)
     assert len(found.starts) == 60
     assert sum(found.starts) in (59, 60)  # the minute that is under way has begun
+
+
+def test_a_slow_database_leaves_the_starts_of_no_task_out(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two", "three"):
+        stage.add(name, "* * * * *")
+    read = stage.crontab.tasks_by_id
+
+    def slowly(ids: Sequence[int]) -> Mapping[int, Task]:
+        time.sleep(dashboard.COUNTING_SECONDS)
+        return read(ids)
+
+    monkeypatch.setattr(stage.crontab, "tasks_by_id", slowly)
+    found = Dashboard(stage.crontab).fleet()
+    assert not found.has_more
+    assert sum(found.starts) >= 3 * 59
 
 
 def test_the_starts_are_counted_again_after_a_minute_or_an_edit(

@@ -16,8 +16,10 @@ from dcron.safetext import shorten_middle
 from dcron.services.task_rows import RecentRun
 from dcron.tui.cells import slots_cell, spark
 from dcron.tui.header_footer import Bar, Hints
+from dcron.tui.help import help_content
 from dcron.tui.keynames import CHANGES
 from dcron.tui.keys import binding_ids
+from dcron.tui.modals import HelpDialog
 from dcron.tui.settings import has_unicode
 from dcron.tui.theme import OWN_THEMES, THEMES
 from tests.support.forms import form_of
@@ -265,6 +267,32 @@ def test_the_help_begins_with_the_signs_and_the_key_to_quit(stage: Stage) -> Non
         await screen.shows("ctrl+q quits at once")
 
     play(stage, do, unicode=True, size=(140, 40))
+
+
+def test_the_keys_of_the_help_fit_in_its_box(stage: Stage) -> None:
+    async def do(screen: Screen) -> None:
+        for width, columns in ((72, 1), (80, 1), (120, 1), (140, 2), (200, 2)):
+            room = HelpDialog.room(width)
+            lines = help_content(screen.app.screen, room).plain.splitlines()
+            keys = [line for line in lines if any(name in line for name in binding_ids())]
+            assert max(map(len, keys)) <= room
+            assert any(line.count("  tasks.") + line.count("  main.") == 2 for line in keys) == (columns == 2)
+
+    play(stage, do)
+
+
+def test_without_a_row_there_are_no_details(stage: Stage) -> None:
+    async def do(screen: Screen) -> None:
+        await screen.shows("at 02:30 every day")
+        await screen.press("slash")
+        await screen.type("nothing")
+        await screen.press("enter")
+        await screen.shows("nothing matches")
+        await screen.shows_not("at 02:30 every day")
+        await screen.press("escape")
+        await screen.shows("at 02:30 every day")
+
+    play(stage, do, size=(120, 40))
 
 
 def test_groups_without_a_given_field_are_folded(stage: Stage) -> None:

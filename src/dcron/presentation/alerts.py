@@ -73,6 +73,13 @@ def word(kind: str) -> str:
     return _WORDS.get(kind, kind)
 
 
+def lasting(kind: str) -> str:
+    """Return what a kind of alert says between its subject and the time at which it began."""
+    text = word(kind)
+    denied = text.removeprefix("not ")
+    return f"has been {text}" if denied == text else f"has not been {denied}"
+
+
 def name(alert: Alert) -> str:
     """Return what the alert is about: a task's name, `node web-2`, `the crontab`."""
     if alert.task is not None:

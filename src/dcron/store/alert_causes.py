@@ -89,7 +89,7 @@ class _Facts:
     def _blame(self, alert: Alert, success: Run | None) -> Blame | None:
         """Return the change of the task before its first bad run, else what is new about that run."""
         run = self._runs.get(alert.run_id or 0)
-        began = (run.started_at or run.due_at) if run else alert.opened_at
+        began = (run.started_at or min(run.due_at, alert.opened_at)) if run else alert.opened_at
         if success and success.started_at and success.started_at >= began:
             return None  # it succeeds while the alert is open: a task that is too short, for example
         return self._change_before(alert, success, began) or (self._news(run, success) if run else None)

@@ -94,7 +94,7 @@ def _alert(found: "UnacknowledgedAlerts", name: str, zone: tzinfo, now: datetime
     if newest.kind == AlertKind.FAILING and newest.times > 1:
         text = f"{name} failed {newest.times:,} times since {since}"
     else:
-        text = f"{name} has been {safe(alerts.word(newest.kind))} since {since}"
+        text = f"{name} {safe(alerts.lasting(newest.kind))} since {since}"
     more = f", and {plural(others, 'other alert')}" if others else ""
     return Clause(f"{text}{more}", f"{text} (+{others:,})" if others else text, "screen.view('alerts')")
 

@@ -65,7 +65,7 @@ def run_verb(host: Host, verb: str, text: str, *, writes: bool) -> None:
 class OutputDialog(Dialog[None]):
     """Runs a command and shows what it prints. Leaving it stops the command."""
 
-    DEFAULT_CSS = "OutputDialog VerticalScroll { height: 1fr; }"
+    DEFAULT_CSS = "OutputDialog VerticalScroll { height: 1fr; scrollbar-gutter: stable; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,enter", "leave", "leave", id="output.leave", show=False),
         Binding("j", "scroll(1)", "down", id="output.down", show=False),
@@ -107,9 +107,13 @@ class OutputDialog(Dialog[None]):
             yield key_line(fitting_hints(self, _HINTS, room))
 
     def on_mount(self) -> None:
-        """Start the command in a thread of its own."""
+        """Start the command as soon as the room for its tables is known."""
         self.query_one(VerticalScroll).focus()
-        width = str(max(40, self.app.size.width - MARGIN))
+        self.call_after_refresh(self._start)
+
+    def _start(self) -> None:
+        """Start the command in a thread of its own."""
+        width = str(max(40, self.query_one(VerticalScroll).scrollable_content_region.width))
         environment = {**os.environ, **self._environment, "COLUMNS": width, "NO_COLOR": "1"}
         threading.Thread(target=self._run, args=(environment,), name="verb", daemon=True).start()
 

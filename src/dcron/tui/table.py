@@ -16,6 +16,7 @@ from textual.scrollbar import ScrollBar
 from textual.strip import Strip
 
 from dcron.safetext import cells
+from dcron.tui.ascii_filter import AsciiFilter
 from dcron.tui.cells import Cell
 from dcron.tui.columns import GAP, Column, PlacedColumn, arrange, fitted
 from dcron.tui.theme import STYLES
@@ -384,6 +385,9 @@ class RowTable(ScrollView, can_focus=True):
             if length < end:
                 segments.append(Segment(" " * (end - length), style))
                 length = end
+        for each in self.get_line_filters():
+            if isinstance(each, AsciiFilter):  # the others are in the styles
+                segments = each.apply(segments, self.background_colors[1])
         return Strip(segments, length)
 
     def column_x(self, key: str) -> int:

@@ -37,7 +37,7 @@ PAUSE = 0.1
 """Seconds without a key after which the texts are checked."""
 AGAIN = 5.0
 """Least seconds between two previews made because time has passed: a task may run every second."""
-WIDE = 116
+WIDE = 128
 """Columns from which on the preview is drawn beside the fields."""
 LOW = 20
 """Lines below which the preview is shown only while the schedule is typed."""

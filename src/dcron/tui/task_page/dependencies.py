@@ -60,7 +60,7 @@ class DependenciesPane(TablePane):
             name_column("task", "task", lambda row, _: cell(row.name, "name")),
             Column("schedule", "schedule", 13, _schedule, rank=2, most=24, from_width=50),
             Column("next", "next", 9, _next, rank=1),
-            Column("last", "last", 14, _last, rank=1, most=20, from_width=50),
+            Column("last", "last", 14, _last, rank=1, most=20, grows=True, from_width=50),
         )
 
     def parse(self, text: str) -> Sequence[Term]:

@@ -76,9 +76,9 @@ class NodesPane(TablePane):
             Column("since", "since", 8, _since, right=True, rank=4, order="since"),
             Column("pid", "pid", 7, lambda node, _: Cell(str(node.pid)), right=True, rank=5),
             Column("version", "version", 8, lambda node, _: cell(node.version), rank=6),
-            Column("tags", "tags", 12, _tags, rank=7, grows=True, from_width=90),
+            Column("tags", "tags", 12, _tags, rank=7, most=30, fits=True, from_width=90),
             Column("host", "host", 12, lambda node, _: cell(node.host), rank=8, most=24, from_width=100),
-            Column("account", "account", 8, _account, rank=9, most=16, from_width=110),
+            Column("account", "account", 8, _account, rank=9, most=16, grows=True, from_width=110),
         )
 
     def parse(self, text: str) -> Sequence[Term]:

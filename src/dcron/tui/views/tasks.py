@@ -261,17 +261,27 @@ class TasksPane(TablePane):
 
     def cursor_rests(self) -> None:
         """Read the details of the task if the panel is visible."""
-        task_id = self.table.cursor_id
-        if task_id is not None and not isinstance(task_id, HeadId) and self.facts.display:
+        task_id = self._task_id
+        if task_id is None:
+            self._detail = None
+            self.facts.show("", ())
+        elif self.facts.display:
             self.ask("facts", lambda board: board.task_detail(task_id), self._show_facts)
+
+    @property
+    def _task_id(self) -> int | None:
+        """The id of the task under the cursor; None without one, and on the head of a group."""
+        task_id = self.table.cursor_id
+        return None if isinstance(task_id, HeadId) else task_id
 
     def action_facts(self) -> None:
         self.screen.toggle_class("-hide-detail" if self.screen.has_class("-wide") else "-show-detail")
         self.call_after_refresh(self.cursor_rests)
 
     def _show_facts(self, detail: TaskDetail | None) -> None:
-        self._detail = detail or self._detail
-        self._draw_facts()
+        if self._task_id is not None:
+            self._detail = detail or self._detail
+            self._draw_facts()
 
     def _draw_facts(self) -> None:
         detail, now = self._detail, self.host.health.now()
