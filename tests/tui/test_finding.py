@@ -170,11 +170,11 @@ def test_details_and_reasons_are_told_by_the_words_of_the_shell(stage: Stage) ->
             await screen.press("escape")
             for line in ("why backup", "why backup tomorrow 02:30"):
                 await command(screen, line)
-                await screen.shows(f"│ {line}")
+                await screen.shows(f"| {line}")
                 await screen.shows("paused")
                 assert "holiday" in screen.text()
                 await screen.press("escape")
-                await screen.shows_not(f"│ {line}")
+                await screen.shows_not(f"| {line}")
             await command(screen, "why backup soon")
             await screen.shows("soon")
             await command(screen, "view nothing")

@@ -160,7 +160,7 @@ Prompt { height: 1; layout: horizontal; background: $surface; }
 Prompt Input { border: none; height: 1; padding: 0; width: 1fr; background: $surface; }
 Prompt Input:focus { border: none; }
 Prompt .prompt--sign { width: auto; }
-Prompt .prompt--note { width: auto; max-width: 60%; color: $foreground-muted; }
+Prompt .prompt--note { width: auto; max-width: 70%; color: $foreground-muted; }
 Prompt .prompt--note.-wrong { color: $text-error; text-style: bold; }
 .-short Tabs, .-short FilterTabs, .-short Hints { display: none; }
 ModalScreen { align: center middle; }
