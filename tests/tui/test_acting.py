@@ -75,6 +75,23 @@ def test_deleting_asks_and_silence_is_no(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
+def test_tasks_are_deleted_together_with_those_that_wait_for_them(stage: Stage) -> None:
+    stage.add("a")
+    stage.add("b", "@after a")
+    stage.add("c", "@after b")
+    stage.add("z")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("space", "space", "space", "D")
+            await screen.shows("delete 3 tasks?")
+            await screen.press("y")
+            await screen.until(lambda: stage.crontab.names("", 9) == ["z"])
+
+    asyncio.run(look())
+
+
 def test_keys_typed_ahead_do_not_answer_a_question(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.add("backup")
     monkeypatch.setattr(modals, "PATIENCE", 30.0)

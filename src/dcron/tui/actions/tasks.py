@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from dcron.errors import UsageError
+from dcron import policy
+from dcron.errors import ScheduleError, UsageError
 from dcron.model import Definition, Task
+from dcron.policy.dependencies import groups_in_order
 from dcron.presentation import owned_tasks
 from dcron.presentation.humanize import plural
 from dcron.schedule import parse_time, zone
@@ -136,7 +138,7 @@ def delete(host: Host, tasks: Sequence[Task]) -> None:
 
     def go(yes: bool | None) -> None:
         if yes:
-            host.act([on_task(task, "rm", ["--force"], do) for task in tasks])
+            host.act([on_task(task, "rm", ["--force"], do) for task in _downstream_first(tasks)])
 
     subject = tasks[0].name if len(tasks) == 1 else plural(len(tasks), "task")
     reminders = list(owned_tasks.reminders(tasks, "remove"))[:NAMES_SHOWN]
@@ -151,6 +153,20 @@ def delete(host: Host, tasks: Sequence[Task]) -> None:
         hint=f"type {number} and Enter to delete them",
         must_be=number,
     )
+
+
+def _downstream_first(tasks: Sequence[Task]) -> list[Task]:
+    """Return each task before those that it waits for: no task is removed while another one waits for it."""
+    by_name = {task.name: task for task in tasks}
+    groups = groups_in_order({task.name: _upstream(task) for task in reversed(tasks)})
+    return [by_name[name] for group in reversed(groups) for name in group]
+
+
+def _upstream(task: Task) -> Sequence[str]:
+    try:
+        return policy.schedule_of(task.schedule, task.name).after
+    except ScheduleError:  # nothing can wait by a schedule that cannot be read
+        return ()
 
 
 def _pause(task: Task, reason: str, until: str) -> Act:
