@@ -34,9 +34,9 @@ Line = Sequence[Part]
 def help_content(screen: Screen[object], width: int) -> Content:
     """Return the legend, the active keys in groups, and the commands, in as many columns as fit."""
     host = cast("Host", screen.app)
-    leave = with_keys(
-        screen, "{main.quit} goes back, and quits from the first view; {app.quit} quits at once"
-    )
+    back = with_keys(screen, "{main.quit}")
+    leaves = f"{back} goes back, and quits from the first view; " if back else ""
+    leave = with_keys(screen, leaves + "{app.quit} quits at once")
     head: list[Line] = [*_legend(host, width), [(leave, "bold")]]
     groups = _lines_of_groups(_groups(screen))
     column = max(_length(line) for group in groups for line in group) + LEAST_GAP
