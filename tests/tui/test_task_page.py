@@ -136,25 +136,6 @@ def test_its_keys_act_on_the_task(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_a_filter_typed_on_the_page_filters_the_list(stage: Stage) -> None:
-    stage.add("backup")
-    stage.add("shop")
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await screen.press("enter")
-            await screen.until(lambda: isinstance(screen.app.main.page, TaskPage))
-            await screen.press("slash")
-            await screen.type("shop")
-            await screen.press("enter")
-            await screen.shows("filter: shop")
-            await screen.shows_not("backup")
-            assert all(stage.crontab.get(name).enabled for name in ("backup", "shop"))
-
-    play(look)
-
-
-@pytest.mark.slow
 def test_readonly_shows_the_page_and_changes_nothing(stage: Stage) -> None:
     failed(stage, "backup")
 

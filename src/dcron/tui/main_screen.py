@@ -253,15 +253,12 @@ class MainScreen(Screen[None]):
     # Filter and command -----------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable the filter where neither the pane nor one before it has one."""
+        """Disable the filter in panes without one."""
         if action == "filter":
-            return any(page.front.can_filter for page in self._stacks.get(self.view.name, ()))
+            return self.pane is not None and self.pane.can_filter
         return super().check_action(action, parameters)
 
     def action_filter(self) -> None:
-        """Type a filter; a page without one goes back to its list: the letters must not act on its task."""
-        while self.pane and not self.pane.can_filter and self._pop():
-            pass
         pane = self.pane
         assert pane
         before = pane.filter_text
