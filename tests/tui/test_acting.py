@@ -362,3 +362,20 @@ def test_in_a_protected_context_its_name_is_typed(stage: Stage) -> None:
             await screen.until(lambda: not list(stage.crontab.tasks()))
 
     asyncio.run(look())
+
+
+def test_a_wrong_name_of_a_protected_context_is_answered(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen(context="prod", is_protected=True) as screen:
+            await screen.press("D")
+            await screen.shows("delete backup in prod?")
+            await screen.type("prd")
+            await screen.press("enter")
+            await screen.shows("prd is not prod; nothing was done")
+            await screen.type("o")
+            await screen.shows_not("nothing was done")
+
+    asyncio.run(look())
+    assert stage.crontab.get("backup")

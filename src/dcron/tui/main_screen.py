@@ -110,10 +110,10 @@ class MainScreen(Screen[None]):
     def location(self) -> Location:
         """Return what the tabs show."""
         pane = self.pane
-        filters = f"filter: {safe(pane.filter_text)} " if pane and pane.filter_text else ""
-        filters += "errors only " if pane and pane.errors_only else ""
-        counted = pane.counted() if pane else ""
-        return Location(self.view.name, " > ".join(self.crumbs()[1:]), filters, counted)
+        crumbs = " > ".join(self.crumbs()[1:])
+        if pane is None:
+            return Location(self.view.name, crumbs, "", errors_only=False, counted="")
+        return Location(self.view.name, crumbs, safe(pane.filter_text), pane.errors_only, pane.counted())
 
     def compose(self) -> ComposeResult:
         yield self._bar
