@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from textual.widgets import Static
 from sqlalchemy import update
+from textual.widgets import Static
 
 from dcron import schema
 from dcron.database import Database
