@@ -87,6 +87,9 @@ class RowTable(ScrollView, can_focus=True):
         self.rows: Mapping[Any, Any] = {}
         """The rows that were read, by id."""
         self.marks: set[Hashable] = set()
+        """The marked rows that are shown; acts are on these."""
+        self.hidden_marks: set[Hashable] = set()
+        """The marked rows that a filter or a folded group hides; shown again, they are marked again."""
         self.order: tuple[str, bool] | None = None
         """The order of the rows, and whether it is reversed; shown in the header."""
         self.note = ""
@@ -156,13 +159,17 @@ class RowTable(ScrollView, can_focus=True):
         self._hidden, self._placed = keys, (0, [])
         self._redraw()
 
-    def set_ids(self, ids: Sequence[Any]) -> None:
-        """Show other ids, or another order. The cursor stays on its row, and the row on its line."""
+    def set_ids(self, ids: Sequence[Any], *, hides_others: bool = False) -> None:
+        """Show other ids, or another order. The cursor stays on its row, and the row on its line.
+
+        With `hides_others`, a marked row that is not shown keeps its mark: it is hidden, and not gone.
+        """
+        hides_others = hides_others or self.awaits_ids
         self.awaits_ids = False
         held, line = self.cursor_id, self._cursor - self.scroll_offset.y
         stays_on_top = self._keeps_top and self._cursor == 0
         self.ids = ids
-        self.marks &= set(ids) if self.marks else set()
+        self._keep_marks(ids, hides_others=hides_others)
         self.virtual_size = Size(self.size.width, len(ids) + HEADER)
         if not stays_on_top:
             self._cursor = _position(ids, held, self._cursor)
@@ -172,6 +179,15 @@ class RowTable(ScrollView, can_focus=True):
         self._redraw()
         if self.cursor_id != held:
             self.post_message(self.Moved())
+
+    def _keep_marks(self, ids: Sequence[Any], *, hides_others: bool) -> None:
+        """Keep the marks of the shown rows, and those of hidden ones."""
+        if not (self.marks or self.hidden_marks):
+            return
+        shown = set(ids)
+        left = self.marks - shown if hides_others else set()
+        self.marks = (self.marks | self.hidden_marks) & shown
+        self.hidden_marks = (self.hidden_marks | left) - shown
 
     def set_rows(self, rows: Mapping[Any, Any]) -> None:
         """Show these rows."""
@@ -278,9 +294,12 @@ class RowTable(ScrollView, can_focus=True):
         self.post_message(self.Moved())
 
     def action_mark_all(self) -> None:
-        """Mark the rows in sight; if all of them are marked, remove all marks."""
+        """Mark the rows in sight; if all of them are marked, remove all marks, also hidden ones."""
         shown = {each for each in self.visible_ids() if not isinstance(each, HeadId)}
-        self.marks = set() if shown <= self.marks else self.marks | shown
+        if shown <= self.marks:
+            self.marks, self.hidden_marks = set(), set()
+        else:
+            self.marks = self.marks | shown
         self._redraw()
         self.post_message(self.Moved())
 
