@@ -20,6 +20,7 @@ from sqlalchemy import (
 )
 
 from dcron import policy
+from dcron.channels import MAIL_PREFIX, MAILTO
 from dcron.database import Database
 from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import Freeze, Node, NodeState, Queue, RunState
@@ -39,7 +40,6 @@ from dcron.schema import (
 from dcron.schema import nodes as node_table
 from dcron.settings import MONITOR_LABELS, MONITOR_TASKS
 from dcron.store import freezes, listings, nodes, planning, queues, settings, undeliverable
-from dcron.store.notifications import MAILTO
 from dcron.store.search_terms import Term, first_due, latest_ended, of_latest, of_task
 
 LOOK_BACK = 100
@@ -193,7 +193,7 @@ _ALIVE = (
     .group_by(runs.c.state)
 )
 
-_OF_ADDRESS = notifications.c.channel.startswith(f"{MAILTO}:")
+_OF_ADDRESS = notifications.c.channel.startswith(MAIL_PREFIX)
 _KIND_OF_CHANNEL = type_coerce(
     case((_OF_ADDRESS, MAILTO), else_=notifications.c.channel), notifications.c.channel.type
 ).label("name")
