@@ -12,7 +12,7 @@ _LONGEST = 300
 
 
 def is_mail(channel: str) -> bool:
-    """Return whether a channel is one of mail addresses: any node with a channel of kind mail sends to them."""
+    """Return whether a channel is made of addresses: any node with a channel of kind mail sends to them."""
     return channel.startswith(MAIL_PREFIX)
 
 

@@ -102,9 +102,7 @@ def _send(channel: "Channel", name: str) -> None:
     from dcron.presentation.alert_message import compose_test
 
     options = channel.resolved(os.environ, strict=os.geteuid() == trust.ROOT)
-    message = replace(
-        compose_test(name, actor()), id=f"test.{secrets.token_hex(8)}", to=addresses_of(name)
-    )
+    message = replace(compose_test(name, actor()), id=f"test.{secrets.token_hex(8)}", to=addresses_of(name))
     (result,) = deliver(name, channel.kind, options, [message])
     if result.outcome is not Outcome.SENT:
         detail = f": {safe(result.detail)}" if result.detail else ""
