@@ -90,7 +90,7 @@ class MaintenanceFigures:
 
 @dataclass(frozen=True)
 class ChannelBacklog:
-    """What waits for one channel; all mail addresses are one."""
+    """The notifications that wait for one channel. All mail addresses count as one channel."""
 
     pending: int = 0
     oldest: datetime | None = None
@@ -98,7 +98,7 @@ class ChannelBacklog:
     failing: int = 0
     """How many of them failed at their last try."""
     is_undeliverable: bool = False
-    """Whether it was given up, because nothing could be sent for a day, and has sent nothing since."""
+    """Whether agents gave it up after a day of failures, and it has sent nothing since."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ class ClusterFigures:
     """Seconds for which the oldest transaction of the database is open; None on SQLite."""
     maintenance: Sequence[MaintenanceFigures]
     channels: Mapping[str, ChannelBacklog]
-    """By channel; those of living nodes and those for which most waits, up to MOST_CHANNELS."""
+    """By channel: those of living nodes, and those with the longest backlogs, up to MOST_CHANNELS."""
     of_tasks: Sequence[TaskFigures]
     """The first tasks, by name."""
     label_keys: Sequence[str]
@@ -241,7 +241,7 @@ def _backlogs(connection: Connection, living: Sequence[Node]) -> dict[str, Chann
     names = sorted({name for node in living for name in node.channels if isinstance(name, str)})
     found = {name: ChannelBacklog() for name in names[:MOST_CHANNELS]}
     for row in connection.execute(_BACKLOGS.limit(MOST_CHANNELS)):
-        if isinstance(row.name, str):  # a row that was written by hand may have another name
+        if isinstance(row.name, str):  # a row edited by hand may hold anything
             found[row.name] = ChannelBacklog(row.pending, row.oldest, row.failing)
     for channel in undeliverable.since(connection):
         name = MAILTO if is_mail(channel) else channel
