@@ -15,5 +15,5 @@ class Backdrop(Widget):
         return super().render_lines(first) * crop.height
 
 
-class Body(Backdrop, Container):
+class Body(Container, Backdrop):
     """What the panes are mounted in."""

@@ -43,7 +43,7 @@ _LEAVING = ("main.back", "main.quit", "app.quit")
 """The bindings that act before anything is loaded."""
 
 
-class MainScreen(Backdrop, Screen[None]):
+class MainScreen(Screen[None], Backdrop):
     """The views. A digit switches, Enter opens a row, Esc goes back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
