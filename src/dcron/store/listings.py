@@ -11,13 +11,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    BindParameter,
     Connection,
     FromClause,
     Row,
     Select,
     and_,
-    bindparam,
     false,
     func,
     or_,
@@ -25,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-from dcron.database import Reply
+from dcron.database import Reply, one_of
 from dcron.model import LATE_AFTER, Run, Task
 from dcron.schema import ALIVE, DEAD, DUE, FINISHED, NO_TRIAL, WAITING, changes, crontab, runs
 from dcron.store import planning, tasks
@@ -58,9 +56,9 @@ LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec
 _LIGHT_NAMES = [column.name for column in LIGHT]
 _LEFT_OUT: dict[str, Any] = {"spec": {}, "payload": None}
 
-_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
-_RUNS_BY_ID = select(*LIGHT).where(runs.c.id.in_(_IDS))
-_ALIVE_RUNS = select(*LIGHT).where(runs.c.task_id.in_(_IDS), text(ALIVE)).order_by(runs.c.id)
+_RUNS_BY_ID = select(*LIGHT).where(one_of(runs.c.id, "ids"))
+_ALIVE_RUNS = select(*LIGHT).where(one_of(runs.c.task_id, "ids"), text(ALIVE)).order_by(runs.c.id)
+_NEWEST = select(*(select(func.max(table.c.id)).scalar_subquery() for table in (changes, crontab)))
 
 
 # Tasks ------------------------------------------------------------------------------------------------
@@ -117,7 +115,7 @@ def _listed_query() -> Select[Any]:
         func.coalesce(has_failed(), false()).label("failed"),
         has_dead_letter().label("dead"),
         *tasks.COLUMNS,
-    ).where(crontab.c.id.in_(_IDS))
+    ).where(one_of(crontab.c.id, "ids"))
 
 
 def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[ListedTask]:
@@ -161,7 +159,7 @@ def _recent_query() -> Select[Any]:
     since = func.coalesce(tenth.correlate(crontab).scalar_subquery(), 0)
     columns = (runs.c.id, runs.c.task_id, runs.c.state, runs.c.started_at, runs.c.finished_at)
     query = select(*columns).select_from(crontab).join(runs, and_(*over, runs.c.id >= since))
-    return query.where(crontab.c.id.in_(_IDS)).order_by(runs.c.id)
+    return query.where(one_of(crontab.c.id, "ids")).order_by(runs.c.id)
 
 
 def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Any]]:
@@ -174,8 +172,7 @@ def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, li
 
 def tasks_token(connection: Connection) -> tuple[int, int]:
     """Return a value that differs after tasks were added, removed or edited; it reads two index ends."""
-    newest = (select(func.max(table.c.id)).scalar_subquery() for table in (changes, crontab))
-    change, task = connection.execute(select(*newest)).one()
+    ((change, task),) = Reply(connection, _NEWEST).rows()
     return change or 0, task or 0
 
 
