@@ -1,8 +1,8 @@
 """The loop that sends notifications by the channels of its node.
 
-It has threads of its own, one for each channel under way, and each message is sent by a child process with a
-time limit: a channel that hangs delays neither a heartbeat nor another channel. The heartbeat finds in a
-statement of its own whether something waits, so an idle agent sends no statement for it.
+Each channel that is sending has a thread, and a child process with a time limit sends each message: a channel
+that hangs delays neither a heartbeat nor another channel. The heartbeat checks, in a statement that it sends
+anyway, whether a notification waits. So an idle agent sends no statement for notifications.
 """
 
 import logging
@@ -33,17 +33,17 @@ from dcron.store.notifications import OUTPUT, Claim
 log = logging.getLogger("dcron.agent")
 
 MOST_AT_ONCE = 4
-"""Child processes of one node. Further channels wait in the order in which they were found."""
+"""Most channels by which one node sends at once. The others wait in the order in which they were found."""
 _LAST_SECONDS = 5.0
 """Seconds that a stopping agent waits for a message on its way."""
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds between tries to record what became of a message. Then another node sends it again."""
+"""Seconds between tries to record the result of a message. Then another node sends it again."""
 Group = Sequence[Notification]
 """The notifications of one message."""
 
 
 class Notifier:
-    """Sends what waits for the channels of one node: side by side, but one message at a time by each."""
+    """Sends the notifications of one node: by several channels at once, one message at a time by each."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Notifier:
         self._limit = limit
         self._wake = threading.Event()
         self._lock = threading.Lock()
-        """Of the three collections below."""
+        """Guards `_due`, `_senders` and `children`."""
         self._due: dict[str, None] = {}
         """The channels that wait for a thread, in the order in which they were found."""
         self._senders: dict[str, threading.Thread] = {}
@@ -94,7 +94,7 @@ class Notifier:
         self.join()
 
     def step(self, stop: threading.Event) -> None:
-        """Begin to send one message, and some outputs of runs, by each channel for which something waits."""
+        """Begin to send what waits: by each channel one message, and some outputs of runs."""
         try:
             with self._reading() as (connection, now):
                 waiting = notifications.waiting_channels(connection, self.names, now)
@@ -115,7 +115,7 @@ class Notifier:
                 sender.join()
 
     def _begin(self, stop: threading.Event) -> None:
-        """Start a thread for each channel that may send now. The caller has the lock."""
+        """Start a thread for each channel that may send now. The caller holds `_lock`."""
         for name in list(self._due):
             if len(self._senders) >= MOST_AT_ONCE:
                 return
@@ -171,7 +171,7 @@ class Notifier:
             return notifications.claim_outputs(connection, self._database, name, self._node_id, now)
 
     def _send(self, claim: Claim, stop: threading.Event) -> None:
-        """Send what was claimed, and record what became of it."""
+        """Send the claimed notifications, and record the results."""
         if not claim.rows:
             return
         began = monotonic()
@@ -196,7 +196,7 @@ class Notifier:
     def _results(
         self, claim: Claim, groups: Sequence[Group], began: float, stop: threading.Event
     ) -> list[Result] | None:
-        """Send the messages; return what became of them, or None if there is no time left to send them."""
+        """Send the messages and return their results, or None if there is no time left to send them."""
         channel = self._mail if is_mail(claim.channel) else self._channels.get(claim.channel)
         if channel is None:
             raise NotFound(f"{self._node_id} has no channel {claim.channel}")
@@ -245,7 +245,7 @@ class Notifier:
             undeliverable.give_up(connection, self._database, now, claim.channel)
 
     def _record(self, write: Callable[[Connection, datetime], None], stop: threading.Event) -> None:
-        """Record what became of a claim. If the database does not answer in time, the hold runs out."""
+        """Record the results of a claim. If the database does not answer in time, the hold runs out."""
         for pause in (*_PAUSES, None):
             try:
                 with self._writing() as (connection, now):
@@ -286,7 +286,7 @@ class _Patience:
 
 
 def _groups(rows: Sequence[Notification]) -> list[Group]:
-    """Return what is sent together: each output of a run is a message of its own."""
+    """Group the notifications into messages: each output of a run is a message of its own."""
     outputs = [[row] for row in rows if row.kind == OUTPUT]
     alerts = [row for row in rows if row.kind != OUTPUT]
     return [*outputs, alerts] if alerts else list(outputs)
@@ -330,11 +330,12 @@ def _facts(row: Notification) -> dict[str, Any]:
 
 
 def _report(channel: str, group: Group, result: Result) -> None:
-    """Log what became of a message."""
+    """Log the result of a message."""
     what = plural(len(group), "notification")
     if result.outcome is Outcome.SENT:
-        level, but = (logging.WARNING, f", but {result.detail}") if result.detail else (logging.INFO, "")
-        log.log(level, "channel %s: sent %s%s", channel, what, but, extra={"event": "notification-sent"})
+        level = logging.WARNING if result.detail else logging.INFO
+        detail = f", but {result.detail}" if result.detail else ""
+        log.log(level, "channel %s: sent %s%s", channel, what, detail, extra={"event": "notification-sent"})
         return
     log.warning(
         "channel %s: %s %s: %s%s",

@@ -19,7 +19,7 @@ _QUARTER = timedelta(minutes=15)
 
 @dataclass(frozen=True)
 class ForecastHour:
-    """What happens in one hour of local time, or in the part of it that is forecast."""
+    """The load of one hour of local time, or of the part of it that is forecast."""
 
     begin: datetime
     end: datetime
@@ -65,7 +65,7 @@ class CrowdedMinute:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a forecast does not contain."""
+    """The tasks and runs that a forecast leaves out."""
 
     paused: int = 0
     """The number of paused tasks."""
@@ -94,7 +94,7 @@ class Outlook:
     unknown: Sequence[str]
     """Tasks whose durations are unknown."""
     assumed: float | None
-    """The seconds that each of their runs takes, at most its timeout; None: the timeout, or no time."""
+    """Seconds that each of their runs takes, cut at its timeout. None: it takes its timeout, or no time."""
     reliefs: Sequence[Relief]
     left_out: LeftOut
 
@@ -219,7 +219,7 @@ def crowded_minutes(load: Load, begin: datetime) -> list[CrowdedMinute]:
 
 
 def skips(load: Load, tasks: Sequence[LoadTask]) -> list[ForecastSkips]:
-    """Return what is skipped of each task, by reason, the most first."""
+    """Return the skipped runs of each task by reason, the most first."""
     counted = Counter((each.task, each.code) for each in load.skipped)
     due = Counter(run.task for run in load.runs)
     due.update(each.task for each in load.skipped)
@@ -287,7 +287,7 @@ class QuietForecast:
 def quiet_times(
     load: Load, tasks: Sequence[LoadTask], begin: datetime, until: datetime, seconds: float
 ) -> tuple[list[QuietTime], QuietTime]:
-    """Return the times of at least so many seconds in which nothing starts, and the longest of all times."""
+    """Return the times of at least `seconds` in which nothing starts, and the longest of all times."""
     percentiles = {each.name: each.percentile(0.95) for each in tasks}
     spans = list(_between_starts(load, begin, until))
     longest = max(spans, key=lambda span: span[1] - span[0], default=(begin, begin))

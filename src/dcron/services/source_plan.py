@@ -1,4 +1,4 @@
-"""What applying a source would change. Pure."""
+"""The changes that applying a source would make. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,8 +21,9 @@ class FieldEdit:
     """Its value as it was applied."""
     present: Any
     by: str | None
-    """Who changed it last; None if that was made with plain SQL."""
+    """Who changed it last; None if plain SQL did."""
     at: datetime | None
+    """When, in UTC; None if plain SQL did."""
     note: str | None
 
 
@@ -37,7 +38,7 @@ class HandEdit:
     applied: Definition | None
     """The task as it was applied; None if the history does not have it any more."""
     fields: Sequence[FieldEdit] = ()
-    """What differs from `applied`."""
+    """The fields that differ from `applied`."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class PlannedTask:
 
     @property
     def change(self) -> TaskChange:
-        """What would be written."""
+        """The change that would be written."""
         return TaskChange(self.before, self.after)
 
     @property
@@ -74,7 +75,7 @@ class PlannedTask:
 
     @property
     def hand_difference(self) -> list[str]:
-        """What was changed by hand, as a unified diff for JSON; empty if it is unknown."""
+        """The changes by hand as a unified diff, for JSON; empty if they are unknown."""
         known = self.edit and self.edit.applied
         return difference(known, self.before) if known else []
 
@@ -101,7 +102,7 @@ class PlannedTask:
 
 
 def author_of(by: str | None, at: datetime | None, note: str | None) -> str:
-    """Return who made a change by hand, when and why."""
+    """Return who made a change by hand, when (in UTC) and why; unless all is known, that plain SQL did it."""
     if by is None or at is None:
         return "with plain SQL: it is unknown by whom"
     return f"{by}, {at:%Y-%m-%dT%H:%M:%SZ}{f': {note}' if note else ''}"
@@ -109,14 +110,14 @@ def author_of(by: str | None, at: datetime | None, note: str | None) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What applying a source would do, in the order of its files; tasks that it does not have come last."""
+    """The tasks to apply, in the order of the files; tasks that the source does not have come last."""
 
     source: str
     tasks: Sequence[PlannedTask]
     obstacle: str | None = None
     """Why it removes too many tasks."""
     warning: str | None = None
-    """What is wrong with the request, although it forbids nothing."""
+    """A mistake in the request that does not prevent the changes."""
     expired: Sequence[PlannedTask] = ()
     """The added or changed tasks whose last time has passed."""
 

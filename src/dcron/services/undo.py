@@ -34,12 +34,12 @@ class LaterChanges(Conflict):
 
 
 class AlreadyUndone(Refused):
-    """What is to be undone is undone already. A second undo is no redo: a script may be started twice."""
+    """The change or batch is undone already. A second undo is not a redo, because a script may run twice."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What undoes the changes of one task, calendar, queue, setting, node or freeze in a batch."""
+    """The undo of all changes of one task, calendar, queue, setting, node or freeze in a batch."""
 
     first: RecordedChange
     """The earliest of these changes; its state before is restored."""
@@ -48,13 +48,13 @@ class Step:
 
     @property
     def subject(self) -> str:
-        """The name of what is restored."""
+        """The name of the restored task, calendar and so on."""
         return self.first.subject
 
 
 @dataclass(frozen=True)
 class Undone:
-    """What was undone, or would be."""
+    """The changes that were undone, or would be."""
 
     tasks: Sequence[TaskChange]
     others: Sequence[RecordedChange]
@@ -160,8 +160,8 @@ class Undo(Service):
 
         Many changes of tasks are undone in several transactions: `check` them before.
 
-        Raises LaterChanges if later changes would be lost, unless with `force`, Refused for what cannot be
-        undone or is as it was before, and UsageError for a task that is no longer valid.
+        Raises LaterChanges if later changes would be lost, unless with `force`; Refused if a change cannot be
+        undone, or if all is as it was before; UsageError for a task that is no longer valid.
         """
         return self._undo(found, force=force, dry_run=False)
 
@@ -361,15 +361,15 @@ _WRITERS = {
 
 @dataclass(frozen=True)
 class _LastUndo:
-    """The last of a change, its undo, the undo of this, and so on."""
+    """The last link of a chain: a change, its undo, the undo of that undo, and so on."""
 
     change: RecordedChange
     is_undo: bool = False
-    """Whether it takes the change back; the change itself and its redo do not."""
+    """Whether the first change is undone: the change itself is no undo, and neither is a redo."""
 
 
 def _last_undos(connection: Connection, found: Iterable[RecordedChange]) -> dict[int, _LastUndo]:
-    """Return the last undo or redo of each of these changes, by their ids."""
+    """Return the last undo or redo of each of these changes, or the change itself, by their ids."""
     lasts = {each.id: _LastUndo(each) for each in found}
     ids = {each: each for each in lasts}
     while ids:
@@ -404,7 +404,7 @@ def _can_undo(change: RecordedChange) -> bool:
 
 
 def _subject_key(change: RecordedChange) -> tuple[str, int | str]:
-    """Return what is the same for all changes of one task, calendar and so on."""
+    """Return a key that all changes of one task, calendar, queue, setting, node or freeze share."""
     return change.kind, change.task_id if change.has_states and change.task_id else change.subject
 
 

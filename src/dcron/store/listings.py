@@ -11,13 +11,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    BindParameter,
     Connection,
     FromClause,
     Row,
     Select,
     and_,
-    bindparam,
     false,
     func,
     or_,
@@ -25,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-from dcron.database import Reply
+from dcron.database import Reply, one_of
 from dcron.model import Run, Task
 from dcron.policy import Lane
 from dcron.schema import ALIVE, DEAD, DUE, FINISHED, NO_TRIAL, WAITING, changes, crontab, runs
@@ -56,13 +54,13 @@ WINDOW = 20_000
 _PAGES_OF_LANES = 10
 """Pages of lanes that `late_tasks` searches."""
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
-"""The columns of a run without what it executes."""
+"""The columns of a run without its spec and payload."""
 _LIGHT_NAMES = [column.name for column in LIGHT]
 _LEFT_OUT: dict[str, Any] = {"spec": {}, "payload": None}
 
-_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
-_RUNS_BY_ID = select(*LIGHT).where(runs.c.id.in_(_IDS))
-_ALIVE_RUNS = select(*LIGHT).where(runs.c.task_id.in_(_IDS), text(ALIVE)).order_by(runs.c.id)
+_RUNS_BY_ID = select(*LIGHT).where(one_of(runs.c.id, "ids"))
+_ALIVE_RUNS = select(*LIGHT).where(one_of(runs.c.task_id, "ids"), text(ALIVE)).order_by(runs.c.id)
+_NEWEST = select(*(select(func.max(table.c.id)).scalar_subquery() for table in (changes, crontab)))
 
 
 # Tasks ------------------------------------------------------------------------------------------------
@@ -94,7 +92,7 @@ def task_ids(
 
 @dataclass(frozen=True)
 class ListedTask:
-    """A task as lists show it, with its runs (without what they execute)."""
+    """A task as lists show it, with its runs (without their specs and payloads)."""
 
     task: Task
     next_run: Run | None
@@ -123,7 +121,7 @@ def _listed_query() -> Select[Any]:
         func.coalesce(has_failed(), false()).label("failed"),
         has_dead_letter().label("dead"),
         *tasks.COLUMNS,
-    ).where(crontab.c.id.in_(_IDS))
+    ).where(one_of(crontab.c.id, "ids"))
 
 
 def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[ListedTask]:
@@ -157,7 +155,7 @@ def _runs_by_id(connection: Connection, run_ids: set[int | None]) -> dict[int | 
 
 
 def _light_runs(reply: Reply) -> list[Run]:
-    """Return the runs of a statement that reads LIGHT."""
+    """Return the runs that a statement for the columns LIGHT has read."""
     return [run_of(dict(zip(_LIGHT_NAMES, row, strict=True)) | _LEFT_OUT) for row in reply.rows()]
 
 
@@ -168,7 +166,7 @@ def _recent_query() -> Select[Any]:
     since = func.coalesce(tenth.correlate(crontab).scalar_subquery(), 0)
     columns = (runs.c.id, runs.c.task_id, runs.c.state, runs.c.started_at, runs.c.finished_at)
     query = select(*columns).select_from(crontab).join(runs, and_(*over, runs.c.id >= since))
-    return query.where(crontab.c.id.in_(_IDS)).order_by(runs.c.id)
+    return query.where(one_of(crontab.c.id, "ids")).order_by(runs.c.id)
 
 
 def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Any]]:
@@ -181,8 +179,7 @@ def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, li
 
 def tasks_token(connection: Connection) -> tuple[int, int]:
     """Return a value that differs after tasks were added, removed or edited; it reads two index ends."""
-    newest = (select(func.max(table.c.id)).scalar_subquery() for table in (changes, crontab))
-    change, task = connection.execute(select(*newest)).one()
+    ((change, task),) = Reply(connection, _NEWEST).rows()
     return change or 0, task or 0
 
 
@@ -193,7 +190,7 @@ def count_tasks(connection: Connection, *terms: Term, now: datetime) -> int:
 
 
 def count_first(connection: Connection, terms: Sequence[Term], now: datetime, most: int) -> int:
-    """Return how many tasks match all terms, up to `most`; reads tasks until it has found so many."""
+    """Return how many tasks match all terms, up to `most`; stops reading when it has found `most`."""
     matching = conditions(TASK_FIELDS, terms, Lateness(connection, now))
     found = select(crontab.c.id).where(*matching).limit(most).subquery()
     return connection.scalar(select(func.count()).select_from(found)) or 0
@@ -215,11 +212,11 @@ class LateTasks(NamedTuple):
 
     number: int
     since: datetime | None
-    """Since when the first of these runs has waited, frozen time excluded; None without any."""
+    """Since when the first of these runs has waited, frozen time excluded; None if no task is late."""
 
 
 def late_tasks(connection: Connection, now: datetime, most: int = 1_000) -> LateTasks:
-    """Return how many tasks are late, up to `most`; reads the late runs alone, lane by lane."""
+    """Return how many tasks are late, up to `most`, and since when; reads only late runs, lane by lane."""
     found: dict[int, datetime] = {}
     late, lane = Lateness(connection, now), ""
     for _ in range(_PAGES_OF_LANES):
@@ -236,7 +233,7 @@ def late_tasks(connection: Connection, now: datetime, most: int = 1_000) -> Late
 def _late_tasks(
     connection: Connection, lane: Lane, late: Lateness, most: int
 ) -> Iterator[tuple[int, datetime]]:
-    """Yield the late tasks of a lane, and since when their first late run has waited; the longest first."""
+    """Yield the ids of the late tasks of a lane, and since when each waits; the longest wait first."""
     if (before := late.of_lane(lane)) is None:
         return
     of_lane = (text(DUE), runs.c.lane == str(lane), runs.c.due_at < before, text(NO_TRIAL))
@@ -279,7 +276,7 @@ class RunsPage:
 
 
 def light_run(row: Row[Any]) -> Run:
-    """Return the run of a row that has LIGHT; what it executes is left out."""
+    """Return the run of a row that has LIGHT: its spec and payload are empty."""
     return run_from(row, **_LEFT_OUT)
 
 
@@ -311,9 +308,9 @@ def _finished_page(
         return RunsPage(found, _cursor(found[-1]) if len(found) == limit else None)
     # One window at a time: matches may be rare, and the terms have no index.
     searched = window.limit(WINDOW).subquery()
-    so = conditions(RUN_FIELDS, only.terms, Lateness(connection, now), searched.c)
+    matching = conditions(RUN_FIELDS, only.terms, Lateness(connection, now), searched.c)
     newest_first = (searched.c.finished_at.desc(), searched.c.id.desc())
-    query = select(searched).where(*so).order_by(*newest_first).limit(limit)
+    query = select(searched).where(*matching).order_by(*newest_first).limit(limit)
     found = [light_run(row) for row in connection.execute(query)]
     if len(found) == limit:
         return RunsPage(found, _cursor(found[-1]))
@@ -362,7 +359,7 @@ class DeadTask:
 def dead_tasks(connection: Connection, terms: Sequence[Term], limit: int, now: datetime) -> list[DeadTask]:
     """Return the tasks with dead letters that match all terms, those with the newest first.
 
-    With terms, only the newest MOST_SEARCHED dead letters are looked at.
+    With terms, search only the newest MOST_SEARCHED dead letters.
     """
     source: FromClause = runs
     dead: list[Any] = [text(DEAD)]

@@ -30,7 +30,7 @@ _UNUSABLE = "this release of dcron cannot use it"
 _LOOK_BACK = timedelta(days=7)
 """How far back durations are judged."""
 MOST_OWNED = 10_000
-"""Tasks of sources that one examination compares with what was applied."""
+"""Most owned tasks that one examination checks for drift."""
 
 
 class Doctor:
@@ -64,7 +64,7 @@ class Doctor:
             yield from database_server.unsafe_connection(protection)
 
     def _of_tables(self) -> Finding | None:
-        """Return what is wrong with the version of the tables."""
+        """Return the finding about the version of the tables; None if dcron can use them."""
         version = migrations.current_version(self._database)
         if version is None:
             return Finding("schema", "the database has no tables of dcron", _UNUSABLE, "type `dcron db init`")
