@@ -108,6 +108,30 @@ def test_keys_typed_ahead_do_not_answer_a_question(stage: Stage, monkeypatch: py
     asyncio.run(look())
 
 
+def test_marks_survive_a_filter_and_acts_are_on_the_shown_ones(stage: Stage) -> None:
+    for name in ("mail", "shop", "warm"):
+        stage.add(name)
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 24)) as screen:
+            await screen.press("space", "space")
+            await screen.shows("2 marked 3/3")
+            screen.app.filter_rows("shop")
+            await screen.shows("1 marked, 1 hidden 1/1")
+            await screen.press("r")
+            await screen.shows("dcron run shop")
+            await screen.press("escape")
+            await screen.shows("2 marked 2/3")
+            await screen.press("r")
+            await screen.shows("run 2 tasks now?")
+            screen.app.pop_screen()
+            stage.crontab.remove(stage.crontab.get("mail"))
+            await screen.shows("1 marked 1/2")
+
+    asyncio.run(look())
+    assert len(states(stage)) == 1
+
+
 @pytest.mark.slow
 def test_acts_on_marked_rows_are_done_to_all_of_them(stage: Stage) -> None:
     for number in range(7):
@@ -362,3 +386,20 @@ def test_in_a_protected_context_its_name_is_typed(stage: Stage) -> None:
             await screen.until(lambda: not list(stage.crontab.tasks()))
 
     asyncio.run(look())
+
+
+def test_a_wrong_name_of_a_protected_context_is_answered(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen(context="prod", is_protected=True) as screen:
+            await screen.press("D")
+            await screen.shows("delete backup in prod?")
+            await screen.type("prd")
+            await screen.press("enter")
+            await screen.shows("prd is not prod; nothing was done")
+            await screen.type("o")
+            await screen.shows_not("nothing was done")
+
+    asyncio.run(look())
+    assert stage.crontab.get("backup")

@@ -322,6 +322,21 @@ def test_what_is_asked_of_a_lost_database_is_refused_and_not_done_later(
     assert len(stage.crontab.runs(RunFilter(), 10)) == 1  # its scheduled run
 
 
+def test_a_lost_database_is_reported_once_however_many_keys_it_refuses(stage: Stage) -> None:
+    stage.add("backup")
+    lost = threading.Event()
+
+    async def look() -> None:
+        async with stage.screen(connect=losing(stage, lost)) as screen:
+            lost.set()
+            await screen.shows("x lost")
+            await screen.press("r", "r", "s", "D", "r")
+            await screen.shows("nothing was done: cannot reach")
+            assert screen.text().count("nothing was done") == 1
+
+    asyncio.run(look())
+
+
 def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

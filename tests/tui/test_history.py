@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import update
+from textual.widgets import Static
 
 from dcron import schema
 from dcron.database import Database
@@ -70,6 +71,21 @@ def test_a_task_has_its_history_with_what_each_change_did(stage: Stage, size: tu
             await screen.shows_not("why: dumps are slow")
             await screen.press("escape")
             await screen.until(lambda: screen.app.main.crumbs() == ["Tasks"])
+
+    play(look)
+
+
+def test_the_dialog_of_a_change_has_one_heading(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await open_history(screen)
+            await screen.press("enter")
+            await screen.until(lambda: isinstance(screen.app.screen, NoticeDialog))
+            shown = [str(each.render()) for each in screen.app.screen.query(Static)]
+            assert "change 1  backup: add" in shown[0]
+            assert "change 1" not in shown[1]
 
     play(look)
 

@@ -87,6 +87,22 @@ def test_a_saved_filter_is_a_tab_also_in_the_next_session(
     play(use)
 
 
+def test_a_long_filter_leaves_room_for_the_number_of_rows(stage: Stage) -> None:
+    for number in range(3):
+        stage.add(f"shop-{number}")
+
+    async def look() -> None:
+        async with stage.screen(readonly=True) as screen:
+            screen.app.filter_rows("name:shop | name:mail | command:report-of-the-orders")
+            await screen.until(lambda: screen.pane.is_ready)
+            (tabs,) = (line for line in screen.lines() if "6 Alerts" in line)
+            assert tabs.endswith("/nam~ders 1/3")
+            screen.app.filter_rows("shop")
+            await screen.shows("/shop 1/3")
+
+    play(look)
+
+
 def test_counts_are_bounded_and_taken_in_turn() -> None:
     assert [str(FilterCount(*each)) for each in ((12,), (12, True), (100,))] == ["12", "12+", "99+"]
     counts, texts = FilterCounts(), ["a", "b"]

@@ -10,6 +10,7 @@ import pytest
 from dcron.services.dashboard import Dashboard
 from dcron.store import output
 from dcron.store.output import Chunk
+from dcron.store.runs import RunFilter
 from dcron.tui.sections import Fact, Section, SectionColumn
 from dcron.tui.task_page.page import TaskPage
 from dcron.tui.task_sections import task_sections
@@ -178,3 +179,30 @@ def test_hostile_texts_reach_no_line_of_the_page(stage: Stage) -> None:
                 assert all(character.isprintable() for character in strip.text), ascii(strip.text)
 
     play(look)
+
+
+@pytest.mark.parametrize("keys", [{}, {"main.filter": "f5"}], ids=["slash", "remapped"])
+def test_letters_typed_for_a_filter_do_not_act_on_a_page_without_one(
+    stage: Stage, keys: dict[str, str]
+) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen(keys=keys) as screen:
+            await screen.press("enter")
+            await screen.until(lambda: isinstance(screen.app.main.page, TaskPage))
+            assert "filter" not in screen.lines()[-1]
+            await screen.press(keys.get("main.filter", "slash"))
+            await screen.shows("there is no filter here; Esc leaves")
+            await screen.type("srDy")
+            await screen.press("enter")
+            await screen.shows("srDy")
+            await screen.shows("there is no filter here; Esc leaves")
+            assert screen.app.screen is screen.app.main
+            await screen.press("escape")
+            await screen.shows_not("srDy")
+            assert screen.app.main.has_keys
+
+    play(look)
+    assert stage.crontab.get("backup").enabled
+    assert len(stage.crontab.runs(RunFilter(), 9)) == 1

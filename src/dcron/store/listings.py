@@ -150,7 +150,7 @@ def _runs_by_id(connection: Connection, run_ids: set[int | None]) -> dict[int | 
 
 
 def _light_runs(reply: Reply) -> list[Run]:
-    """Return the runs of a statement that reads LIGHT."""
+    """Return the runs that a statement for the columns LIGHT has read."""
     return [run_of(dict(zip(_LIGHT_NAMES, row, strict=True)) | _LEFT_OUT) for row in reply.rows()]
 
 
@@ -186,7 +186,7 @@ def count_tasks(connection: Connection, *terms: Term, now: datetime) -> int:
 
 
 def count_first(connection: Connection, terms: Sequence[Term], now: datetime, most: int) -> int:
-    """Return how many tasks match all terms, up to `most`; reads tasks until it has found so many."""
+    """Return how many tasks match all terms, up to `most`; stops reading when it has found `most`."""
     found = select(crontab.c.id).where(*conditions(TASK_FIELDS, terms, now)).limit(most).subquery()
     return connection.scalar(select(func.count()).select_from(found)) or 0
 
@@ -207,11 +207,11 @@ class LateTasks(NamedTuple):
 
     number: int
     since: datetime | None
-    """When the first of these runs was due; None without any."""
+    """When the first of these runs was due; None if no task is late."""
 
 
 def late_tasks(connection: Connection, now: datetime, most: int = 1_000) -> LateTasks:
-    """Return how many tasks are late, up to `most`; reads the late runs alone, lane by lane."""
+    """Return how many tasks are late, up to `most`, and since when; reads only late runs, lane by lane."""
     late: dict[int, datetime] = {}
     lane = ""
     for _ in range(_PAGES_OF_LANES):
@@ -228,7 +228,7 @@ def late_tasks(connection: Connection, now: datetime, most: int = 1_000) -> Late
 def _late_tasks(
     connection: Connection, head: planning.LaneHead, now: datetime, most: int
 ) -> Iterator[tuple[int, datetime]]:
-    """Yield the late tasks of a lane, the longest late first, and since when they are late."""
+    """Yield the ids of the late tasks of a lane, the longest late first, and since when each is late."""
     late = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at < now - LATE_AFTER, text(NO_TRIAL))
     since = func.min(runs.c.due_at)
     query = select(runs.c.task_id, since).where(*late).group_by(runs.c.task_id).order_by(since).limit(most)
@@ -350,7 +350,7 @@ class DeadTask:
 def dead_tasks(connection: Connection, terms: Sequence[Term], limit: int, now: datetime) -> list[DeadTask]:
     """Return the tasks with dead letters that match all terms, those with the newest first.
 
-    With terms, only the newest MOST_SEARCHED dead letters are looked at.
+    With terms, search only the newest MOST_SEARCHED dead letters.
     """
     source: FromClause = runs
     dead: list[Any] = [text(DEAD)]

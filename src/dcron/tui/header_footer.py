@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from dcron.errors import DatabaseError
 from dcron.presentation import humanize
-from dcron.safetext import cells, safe, shorten, shorten_middle
+from dcron.safetext import LEAST_MIDDLE, cells, safe, shorten, shorten_middle
 from dcron.tui.hints import ACTIVE, KEY, LABEL
 from dcron.tui.host import Host
 from dcron.tui.keynames import CHANGES, fitting
@@ -182,7 +182,8 @@ class Location:
     view: str
     crumbs: str
     """The way from the view to the pane, without the view."""
-    filters: str
+    filter_text: str
+    errors_only: bool
     counted: str
 
 
@@ -200,13 +201,25 @@ class Tabs(Line):
             text = f" {view.digit} {view.title} "
             used += cells(text)
             yield text, ACTIVE if view.name == here.view else "", f"screen.view('{view.name}')"
-        right = f"{here.filters}{here.counted} "
-        if self.host.settings.readonly:
-            right = f"read-only {right}"
+        counted = f"{here.counted} "
+        mode = "read-only " if self.host.settings.readonly else ""
+        filters = _filters(here, self.size.width - used - cells(mode + counted))
+        right = f"{mode}{filters}{counted}"
         room = max(0, self.size.width - used - cells(right))
         left = shorten(f" > {here.crumbs}" if here.crumbs else "", max(0, room - 1))
         yield left + " " * (room - cells(left)), "bold", "screen.back"
-        yield right, "$text-warning" if here.filters else "$foreground-muted", ""
+        yield right, "$text-warning" if filters else "$foreground-muted", ""
+
+
+def _filters(here: Location, room: int) -> str:
+    """Return the filter in this room, without the middle of its text if that is too long."""
+    errors = "errors only " if here.errors_only else ""
+    if not here.filter_text:
+        return errors
+    whole = f"filter: {here.filter_text} {errors}"
+    if cells(whole) <= room:
+        return whole
+    return f"/{shorten_middle(here.filter_text, max(LEAST_MIDDLE, room - cells(errors) - 2))} {errors}"
 
 
 class Hint(NamedTuple):

@@ -35,6 +35,8 @@ WIDE = 110
 SHORT = 12
 """Lines below which the tabs and the hints are hidden."""
 
+NO_FILTER = "there is no filter here; {prompt.leave} leaves"
+
 _COUNTING = "saved filters"
 """The topic of the question how many rows a saved filter finds."""
 _LEAVING = ("main.back", "main.quit", "app.quit")
@@ -52,6 +54,7 @@ class MainScreen(Screen[None]):
         Binding("escape", "back", "back", id="main.back", show=False),
         Binding("q", "back_or_quit", "back, or quit", id="main.quit", show=False),
         Binding("slash", "filter", "filter", id="main.filter", key_display="/"),
+        Binding("slash", "no_filter", "no filter here", id="main.filter", key_display="/", show=False),
         Binding("f", "next_saved", "next saved filter", id="main.next_saved", show=False),
         Binding("F", "save_filter", "save the filter", id="main.save_filter", show=False),
         Binding("colon", "command", "command", id="main.command", key_display=":"),
@@ -107,10 +110,10 @@ class MainScreen(Screen[None]):
     def location(self) -> Location:
         """Return what the tabs show."""
         pane = self.pane
-        filters = f"filter: {safe(pane.filter_text)} " if pane and pane.filter_text else ""
-        filters += "errors only " if pane and pane.errors_only else ""
-        counted = pane.counted() if pane else ""
-        return Location(self.view.name, " > ".join(self.crumbs()[1:]), filters, counted)
+        crumbs = " > ".join(self.crumbs()[1:])
+        if pane is None:
+            return Location(self.view.name, crumbs, "", errors_only=False, counted="")
+        return Location(self.view.name, crumbs, safe(pane.filter_text), pane.errors_only, pane.counted())
 
     def compose(self) -> ComposeResult:
         yield self._bar
@@ -253,9 +256,9 @@ class MainScreen(Screen[None]):
     # Filter and command -----------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable the filter in panes without one."""
-        if action == "filter":
-            return self.pane is not None and self.pane.can_filter
+        """Disable the filter in panes without one; there its key says so."""
+        if action in ("filter", "no_filter"):
+            return self.pane is not None and self.pane.can_filter == (action == "filter")
         return super().check_action(action, parameters)
 
     def action_filter(self) -> None:
@@ -278,6 +281,21 @@ class MainScreen(Screen[None]):
             self._close_prompt()
 
         self.prompt.open("/", before, typed=apply, done=done, complete=pane.complete_filter)
+
+    def action_no_filter(self) -> None:
+        """Take the letters that are typed for a filter: they must not act on what the page shows."""
+        note = with_keys(self.prompt, NO_FILTER)
+
+        def refuse(text: str) -> None:
+            if text:
+                raise UsageError(note)
+
+        def done(text: str | None) -> None:
+            refuse(text or "")
+            self._close_prompt()
+
+        self.prompt.open("/", "", typed=refuse, done=done)
+        self.prompt.show_note(note, is_wrong=True)
 
     # Saved filters ----------------------------------------------------------------------------------
 

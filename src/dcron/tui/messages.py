@@ -43,8 +43,14 @@ class MessagingApp(OrderedApp[Result]):
         """Return whether the database is lost, and report it: nothing is kept for later."""
         error = self.health.error
         if error:
-            self.report(f"nothing was done: {error}", error=True)
+            text = f"nothing was done: {error}"
+            if not self._shows(text):
+                self.report(text, error=True)
         return error is not None
+
+    def _shows(self, text: str) -> bool:
+        """Return whether a message with this text is on the screen still."""
+        return any(each.message == safe_lines(text) for each in self._notifications)
 
     def confirm(self, question: str, details: Sequence[str], done: Callable[[bool | None], None]) -> None:
         """Ask a question whose default answer is No. In a protected context, its name must be typed."""

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from dcron.safetext import safe_lines
+from dcron.safetext import safe, safe_lines
 from dcron.tui.entries import LONGEST, Entry
 from dcron.tui.hints import ACTIVE, KEY, hints
 from dcron.tui.keynames import key_of
@@ -115,10 +115,11 @@ class Confirm(Dialog[bool]):
 class Ask(Dialog[str | None]):
     """A question that is answered with a text. The result is None after Esc."""
 
+    DEFAULT_CSS = "Ask .wrong { color: $text-error; height: auto; display: none; }"
     AT_ONCE = ("leave",)
 
     def __init__(self, question: str, text: str = "", *, hint: str = "", must_be: str | None = None) -> None:
-        """With `must_be`, Enter does nothing until exactly this text was typed."""
+        """With `must_be`, Enter takes nothing but exactly this text."""
         super().__init__()
         self._question = question
         self._text = text
@@ -131,6 +132,7 @@ class Ask(Dialog[str | None]):
             yield Entry(self._text, max_length=LONGEST)
             if self._hint:
                 yield Static(Content.styled(safe_lines(self._hint), "$foreground-muted"), markup=False)
+            yield Static("", classes="wrong", markup=False)
             does_it = [] if self._hint else ["Enter does it"]
             yield key_line(hints(self, *does_it, "{dialog.leave} leaves"))
 
@@ -139,6 +141,19 @@ class Ask(Dialog[str | None]):
         event.stop()
         if self._must_be is None or event.value == self._must_be:
             self.dismiss(event.value)
+        else:
+            self.show_error(f"{event.value or 'nothing'} is not {self._must_be}; nothing was done")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Hide the error: it was about another text."""
+        event.stop()
+        self.query_one(".wrong", Static).display = False
+
+    def show_error(self, text: str) -> None:
+        """Show what is wrong with the typed text."""
+        wrong = self.query_one(".wrong", Static)
+        wrong.update(Content(safe(text)))
+        wrong.display = True
 
 
 class Choose(Dialog[str | None]):

@@ -147,6 +147,11 @@ class TablePane(Pane):
         yield self.table
 
     @property
+    def hides_rows(self) -> bool:
+        """Whether there may be more rows than the shown ones even without a filter."""
+        return False
+
+    @property
     def is_ready(self) -> bool:
         """Whether the rows match the filter and the order, and the row under the cursor is read."""
         table = self.table
@@ -247,6 +252,8 @@ class TablePane(Pane):
         if self.errors_only and not self.terms:
             self.table.note = f"no errors - {key_of(self, 'pane.errors')} shows all"
         self.table.set_ids(ids)
+        if not self.all_terms and not self.hides_rows:
+            self.table.hidden_marks.clear()  # these rows are gone
         self.host.redraw_header()
 
     def show_rows(self, rows: Mapping[Any, Any]) -> None:
@@ -284,6 +291,8 @@ class TablePane(Pane):
         return ""
 
     def counted(self) -> str:
-        """Return `2 marked 5/60`: marks, position, number of rows."""
-        marked = f"{len(self.table.marks):,} marked " if self.table.marks else ""
-        return f"{marked}{self.table.cursor + 1 if self.table.ids else 0:,}/{len(self.table.ids):,}"
+        """Return `2 marked, 1 hidden 5/60`: marks, marks of hidden rows, position, number of rows."""
+        marked, hidden = len(self.table.marks), len(self.table.hidden_marks)
+        text = f"{marked:,} marked" if marked or hidden else ""
+        text += f", {hidden:,} hidden " if hidden else " " if text else ""
+        return f"{text}{self.table.cursor + 1 if self.table.ids else 0:,}/{len(self.table.ids):,}"

@@ -18,12 +18,11 @@ from textual.strip import Strip
 from dcron.safetext import cells
 from dcron.tui.ascii_filter import AsciiFilter
 from dcron.tui.cells import Cell
-from dcron.tui.columns import GAP, Column, PlacedColumn, arrange, fitted
+from dcron.tui.columns import Column, PlacedColumn, arrange, fitted
 from dcron.tui.theme import STYLES
 
 LOADING = Cell("...", "quiet")
 MARK_CELLS = 1
-_GAP = " " * GAP
 HEADER = 1
 _STEPS_OF_CELL = 8
 """Where the thumb of a scroll bar may end within one cell."""
@@ -88,6 +87,9 @@ class RowTable(ScrollView, can_focus=True):
         self.rows: Mapping[Any, Any] = {}
         """The rows that were read, by id."""
         self.marks: set[Hashable] = set()
+        """The marked rows that are shown; acts are on these."""
+        self.hidden_marks: set[Hashable] = set()
+        """The marked rows that a filter or a folded group hides; shown again, they are marked again."""
         self.order: tuple[str, bool] | None = None
         """The order of the rows, and whether it is reversed; shown in the header."""
         self.note = ""
@@ -109,8 +111,9 @@ class RowTable(ScrollView, can_focus=True):
         """The width of the longest text so far, by column. It only grows, so the columns rest."""
         self._styles: dict[tuple[str, ...], Style] = {}
         self._region = Region()
-        self._full_width = 0
-        """The width of the lines: with the place of the scroll bar."""
+        self._drawn_width = 0
+        """The width of the lines: with the place of the scroll bar, unless that is drawn there."""
+        self._ascii: AsciiFilter | None = None
 
     # What it holds ----------------------------------------------------------------------------------
 
@@ -156,13 +159,17 @@ class RowTable(ScrollView, can_focus=True):
         self._hidden, self._placed = keys, (0, [])
         self._redraw()
 
-    def set_ids(self, ids: Sequence[Any]) -> None:
-        """Show other ids, or another order. The cursor stays on its row, and the row on its line."""
+    def set_ids(self, ids: Sequence[Any], *, hides_others: bool = False) -> None:
+        """Show other ids, or another order. The cursor stays on its row, and the row on its line.
+
+        With `hides_others`, a marked row that is not shown keeps its mark: it is hidden, and not gone.
+        """
+        hides_others = hides_others or self.awaits_ids
         self.awaits_ids = False
         held, line = self.cursor_id, self._cursor - self.scroll_offset.y
         stays_on_top = self._keeps_top and self._cursor == 0
         self.ids = ids
-        self.marks &= set(ids) if self.marks else set()
+        self._keep_marks(ids, hides_others=hides_others)
         self.virtual_size = Size(self.size.width, len(ids) + HEADER)
         if not stays_on_top:
             self._cursor = _position(ids, held, self._cursor)
@@ -172,6 +179,15 @@ class RowTable(ScrollView, can_focus=True):
         self._redraw()
         if self.cursor_id != held:
             self.post_message(self.Moved())
+
+    def _keep_marks(self, ids: Sequence[Any], *, hides_others: bool) -> None:
+        """Keep the marks of the shown rows, and those of hidden ones."""
+        if not (self.marks or self.hidden_marks):
+            return
+        shown = set(ids)
+        left = self.marks - shown if hides_others else set()
+        self.marks = (self.marks | self.hidden_marks) & shown
+        self.hidden_marks = (self.hidden_marks | left) - shown
 
     def set_rows(self, rows: Mapping[Any, Any]) -> None:
         """Show these rows."""
@@ -278,9 +294,12 @@ class RowTable(ScrollView, can_focus=True):
         self.post_message(self.Moved())
 
     def action_mark_all(self) -> None:
-        """Mark the rows in sight; if all of them are marked, remove all marks."""
+        """Mark the rows in sight; if all of them are marked, remove all marks, also hidden ones."""
         shown = {each for each in self.visible_ids() if not isinstance(each, HeadId)}
-        self.marks = set() if shown <= self.marks else self.marks | shown
+        if shown <= self.marks:
+            self.marks, self.hidden_marks = set(), set()
+        else:
+            self.marks = self.marks | shown
         self._redraw()
         self.post_message(self.Moved())
 
@@ -319,15 +338,18 @@ class RowTable(ScrollView, can_focus=True):
             row = self._cursor - self.scroll_offset.y + HEADER
             self.app.cursor_position = self.region.offset + Offset(0, row)
         strips = [self.render_line(y) for y in crop.line_range]
-        is_whole = crop.column_span == (0, self._full_width)
+        is_whole = crop.column_span == (0, self.region.width)
         return strips if is_whole else [strip.crop(*crop.column_span) for strip in strips]
 
     def _measure(self) -> None:
         """Determine the width, and forget lines of another one: `on_resize` may come after they are drawn."""
-        before = self._region.width, self._full_width
-        self._region, self._full_width = self.scrollable_content_region, self.region.width
-        if before != (self._region.width, self._full_width):
+        before = self._region.width, self._drawn_width
+        self._region = self.scrollable_content_region
+        self._drawn_width = self._region.width if self.vertical_scrollbar.region else self.region.width
+        if before != (self._region.width, self._drawn_width):
             self._strips.clear()
+        # The other filters are in the styles.
+        self._ascii = next((each for each in self.get_line_filters() if isinstance(each, AsciiFilter)), None)
 
     def render_line(self, y: int) -> Strip:
         """Return one line: the titles, or a row."""
@@ -353,7 +375,7 @@ class RowTable(ScrollView, can_focus=True):
             title = placed.column.title
             if self.order and placed.column.order == self.order[0]:
                 title += "-" if self.order[1] else "+"
-            line += fitted(title, placed.width, right=placed.column.right) + _GAP
+            line += fitted(title, placed.width, right=placed.column.right) + " " * placed.gap
         return self._line([Segment(line, style)], self._filled(), style)
 
     def _row(self, position: int) -> Strip:
@@ -381,13 +403,12 @@ class RowTable(ScrollView, can_focus=True):
         width = self._region.width
         if length > width:
             segments, length = list(Strip(segments, length).crop(0, width)), width
-        for end, style in ((width, rest), (self._full_width, self._style())):
+        for end, style in ((width, rest), (self._drawn_width, self._style())):
             if length < end:
                 segments.append(Segment(" " * (end - length), style))
                 length = end
-        for each in self.get_line_filters():
-            if isinstance(each, AsciiFilter):  # the others are in the styles
-                segments = each.apply(segments, self.background_colors[1])
+        if self._ascii:
+            segments = self._ascii.apply(segments)
         return Strip(segments, length)
 
     def column_x(self, key: str) -> int:
@@ -405,7 +426,7 @@ class RowTable(ScrollView, can_focus=True):
     def _filled(self) -> int:
         """Return the width of all columns."""
         placed = self._layout()
-        return MARK_CELLS + (placed[-1].x + placed[-1].width + GAP if placed else 0)
+        return MARK_CELLS + (placed[-1].x + placed[-1].width + placed[-1].gap if placed else 0)
 
     def _style(self, *classes: str) -> Style:
         """Return the style of these classes on top of the table's own, as it is shown; computed once."""
@@ -479,11 +500,11 @@ class RowTable(ScrollView, can_focus=True):
 
 def _parts(cell: Cell, placed: PlacedColumn) -> Sequence[tuple[str, str]]:
     """Return the texts of a cell, with the gap after it, and the names of their styles."""
-    column, width = placed.column, placed.width
+    column, width, gap = placed.column, placed.width, " " * placed.gap
     left = width - cells(cell.text) if cell.parts else -1
     if left >= 0:
-        return (*cell.parts, (" " * left + _GAP, ""))
-    return ((fitted(cell.text, width, right=column.right, keeps_end=column.keeps_end) + _GAP, cell.style),)
+        return (*cell.parts, (" " * left + gap, ""))
+    return ((fitted(cell.text, width, right=column.right, keeps_end=column.keeps_end) + gap, cell.style),)
 
 
 def _thumb(bar: ScrollBar) -> int:

@@ -149,8 +149,8 @@ class HistoryPane(TablePane):
         """Show the whole difference: the panel may have no room for it."""
         message.stop()
         if row := self.table.cursor_row:
-            shown = self._about()
-            self.host.push_screen(NoticeDialog(f"change {row.id}", lambda: shown))
+            shown = content(texts.details(row, self.host.zone))
+            self.host.push_screen(NoticeDialog(texts.title(row), lambda: shown))
 
     # Acts -------------------------------------------------------------------------------------------
 

@@ -14,9 +14,19 @@ LATER_SHOWN = 20
 """Later changes that a dialog lists."""
 
 
+def title(change: RecordedChange) -> str:
+    """Return the number of the change, and what it changed."""
+    return f"change {change.id}  {change.subject}: {what(change)}"
+
+
 def about(change: RecordedChange, here: tzinfo) -> Iterator[Part]:
+    """Yield the title of the change, and then its details."""
+    yield title(change), "bold"
+    yield from details(change, here)
+
+
+def details(change: RecordedChange, here: tzinfo) -> Iterator[Part]:
     """Yield who made the change, when, by which way and why, and then what it did."""
-    yield f"change {change.id}  {change.subject}: {what(change)}", "bold"
     by = f"{change.author}, {change.via}" if change.via else change.author
     yield f"{humanize.full(change.at.astimezone(here))}, {by}", "$foreground-muted"
     if change.note:

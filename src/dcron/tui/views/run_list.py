@@ -39,6 +39,11 @@ class RunListPane(TablePane):
         """Return the fields of runs."""
         return RUN_FIELDS
 
+    @property
+    def hides_rows(self) -> bool:
+        """Whether the list goes on: it is read page by page."""
+        return True
+
     def sign(self, run: Run, now: datetime) -> Cell:
         """Return the sign of the run's state."""
         style = run_status(run).style

@@ -116,6 +116,11 @@ class TasksPane(TablePane):
         )
         return [with_heads(column, unicode=lambda: self.host.settings.unicode) for column in columns]
 
+    @property
+    def hides_rows(self) -> bool:
+        """Whether a group may be folded."""
+        return bool(self.grouping.key)
+
     def parse(self, text: str) -> Sequence[Term]:
         """Return the terms of a filter for tasks."""
         return parse_task_filter(text)
@@ -206,7 +211,8 @@ class TasksPane(TablePane):
         edited = self._token is not None and found.token != self._token
         self._token = found.token
         self._fresh.update(ids)
-        near = {*self.table.visible_ids(margin=2 * self.table.size.height), *self.table.marks}
+        table = self.table
+        near = {*table.visible_ids(margin=2 * table.size.height), *table.marks, *table.hidden_marks}
         near = near.difference(ids)
         before, rows = self.table.cursor_row, self.table.rows
         fresh = {i: rows[i] if rows.get(i) == row else row for i, row in found.rows.items()}
@@ -249,7 +255,7 @@ class TasksPane(TablePane):
             self._show_folded(self.grouping.fold_all())
 
     def _show_folded(self, ids: Sequence[Any]) -> None:
-        self.table.set_ids(ids)
+        self.table.set_ids(ids, hides_others=True)
         self._show_heads()
         self._ask_rows(self.table.visible_ids())
 
