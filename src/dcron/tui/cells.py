@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
 
 
 class Cell(NamedTuple):
-    """Inert text and the name of its style (theme.py)."""
+    """Inert text and the name of its style (colours.py)."""
 
     text: str
     style: str = ""
