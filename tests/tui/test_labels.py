@@ -86,6 +86,7 @@ def test_tasks_are_grouped_by_a_label_and_groups_fold(stage: Stage) -> None:
     play(look())
 
 
+@pytest.mark.slow
 def test_keys_on_the_head_of_a_group_ask_and_act_on_its_tasks(stage: Stage) -> None:
     fill(stage)
 
