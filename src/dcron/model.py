@@ -424,8 +424,8 @@ class Node:
     def used_slots(self) -> int:
         """Return how many slots to show as used.
 
-        A run whose end is being recorded has left its slot, and the next one may have it already. So up to twice
-        as many runs as slots are no more than all slots; a greater number is shown, for ends are not recorded then.
+        A run whose end is being recorded has left its slot, and the next run may have it already. So up to
+        twice as many runs as slots use all slots. A greater number is shown: then ends are not recorded.
         """
         return self.running if self.running > 2 * self.slots else min(self.running, self.slots)
 
