@@ -10,7 +10,7 @@ from dcron import policy
 from dcron.errors import ScheduleError, UsageError
 from dcron.fields import FIELDS
 from dcron.fields.kinds import short, text_problem
-from dcron.fields.names import NAME, TaskName
+from dcron.fields.name_rules import NAME, TaskName
 from dcron.fields.registry import MAX_COMMAND
 from dcron.model import COMMAND_FIELDS, REQUIRED_FIELDS, Definition
 from dcron.quantities import format_duration

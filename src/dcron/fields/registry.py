@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import get_args
 
-from dcron.fields import channel_kinds, collection_kinds, kinds, names
+from dcron.fields import channel_kinds, collection_kinds, kinds, name_rules
 from dcron.fields.expectations import EXPECT
 from dcron.fields.field import Field
 from dcron.fields.kinds import SHORTEST
@@ -56,7 +56,7 @@ def _what() -> Iterator[Field]:
     yield Field(
         name="name",
         group="what",
-        kind=names.TaskName(),
+        kind=name_rules.TaskName(),
         help="Name of the task",
         example="A-Z a-z 0-9 . _ -",
         metavar="NAME",
@@ -169,7 +169,7 @@ def _when() -> Iterator[Field]:
         yield Field(
             name=f"{key}_calendar",
             group="when",
-            kind=names.CalendarName(),
+            kind=name_rules.CalendarName(),
             key=key,
             help="Skip the dates of a calendar, or run only on them",
             example="holidays, none",
@@ -333,7 +333,7 @@ def _where() -> Iterator[Field]:
     yield Field(
         name="queue",
         group="where",
-        kind=names.QueueName(),
+        kind=name_rules.QueueName(),
         help="Queue whose concurrency limit applies",
         metavar="QUEUE",
         phrase="{}",

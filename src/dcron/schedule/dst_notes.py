@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, time, timedelta
 from itertools import islice
 
-from dcron.schedule.cron import Cron
+from dcron.schedule.cron_expression import Cron
 from dcron.schedule.dst_rules import LocalTimes
 from dcron.schedule.fields import HOUR
 from dcron.schedule.kinds import At, Every, Schedule, Timed, next_instant

@@ -6,7 +6,7 @@ from itertools import product
 from zoneinfo import ZoneInfo
 
 from dcron.schedule import english, fields
-from dcron.schedule.cron import Cron
+from dcron.schedule.cron_expression import Cron
 from dcron.schedule.explain_rrule import explain_recurrence
 from dcron.schedule.fields import CronField, Values
 from dcron.schedule.kinds import After, At, Delay, Every, Form, OnEvent, Reboot, Schedule

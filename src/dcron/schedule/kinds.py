@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TypeAlias
 
-from dcron.schedule.cron import Cron
+from dcron.schedule.cron_expression import Cron
 from dcron.schedule.dst_rules import next_fixed, next_interval
 from dcron.schedule.recurrence import Recurrence
 from dcron.schedule.rules import Rules

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from dcron.errors import ScheduleError
 from dcron.schedule import english, fields
-from dcron.schedule.cron import Cron
+from dcron.schedule.cron_expression import Cron
 from dcron.schedule.dst_notes import effect, in_window, touched
 from dcron.schedule.fields import CronField, Values, read_field
 from dcron.schedule.kinds import Schedule, Timed, next_instant

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from dcron.errors import ScheduleError, UsageError
 from dcron.quantities import parse_duration
-from dcron.schedule.cron import WORDS, Cron, read_cron
+from dcron.schedule.cron_expression import WORDS, Cron, read_cron
 from dcron.schedule.kinds import After, At, Delay, Every, Form, OnEvent, Reboot, Schedule
 from dcron.schedule.rrule import read_recurrence
 from dcron.schedule.time_parser import parse_timestamp

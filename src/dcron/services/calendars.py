@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from dcron.errors import NotFound, Refused, UsageError
-from dcron.fields.names import NAME, NAME_RULE
+from dcron.fields.name_rules import NAME, NAME_RULE
 from dcron.model import StoredCalendar
 from dcron.presentation.humanize import first_few
 from dcron.schedule import Calendar, TooMuchEffort, affordable, calendar_from_json, next_run, parse, zone

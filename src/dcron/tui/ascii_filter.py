@@ -18,7 +18,7 @@ _TABLE = str.maketrans(
 class AsciiFilter(LineFilter):
     """Replace what Textual and dcron draw around and in place of texts."""
 
-    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+    def apply(self, segments: list[Segment], background: Color | None = None) -> list[Segment]:
         """Return the segments with these characters replaced."""
         return [
             segment if segment.text.isascii() else Segment(segment.text.translate(_TABLE), *segment[1:])

@@ -59,6 +59,8 @@ class PlacedColumn:
     column: Column
     x: int
     width: int
+    gap: int
+    """Cells behind it; 0 where the width ends."""
 
 
 def arrange(columns: Sequence[Column], width: int, needs: Mapping[str, int]) -> list[PlacedColumn]:
@@ -77,7 +79,7 @@ def arrange(columns: Sequence[Column], width: int, needs: Mapping[str, int]) -> 
     placed, x = [], 0
     for column, wide in _grown([column for column in widened if column.key in kept], left):
         room = max(1, min(wide, width - x))
-        placed.append(PlacedColumn(column, x, room))
+        placed.append(PlacedColumn(column, x, room, gap=max(0, min(GAP, width - x - room))))
         x += room + GAP
     return [each for each in placed if each.x < width]
 

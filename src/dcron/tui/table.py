@@ -18,12 +18,11 @@ from textual.strip import Strip
 from dcron.safetext import cells
 from dcron.tui.ascii_filter import AsciiFilter
 from dcron.tui.cells import Cell
-from dcron.tui.columns import GAP, Column, PlacedColumn, arrange, fitted
+from dcron.tui.columns import Column, PlacedColumn, arrange, fitted
 from dcron.tui.theme import STYLES
 
 LOADING = Cell("...", "quiet")
 MARK_CELLS = 1
-_GAP = " " * GAP
 HEADER = 1
 _STEPS_OF_CELL = 8
 """Where the thumb of a scroll bar may end within one cell."""
@@ -112,8 +111,9 @@ class RowTable(ScrollView, can_focus=True):
         """The width of the longest text so far, by column. It only grows, so the columns rest."""
         self._styles: dict[tuple[str, ...], Style] = {}
         self._region = Region()
-        self._full_width = 0
-        """The width of the lines: with the place of the scroll bar."""
+        self._drawn_width = 0
+        """The width of the lines: with the place of the scroll bar, unless that is drawn there."""
+        self._ascii: AsciiFilter | None = None
 
     # What it holds ----------------------------------------------------------------------------------
 
@@ -338,15 +338,18 @@ class RowTable(ScrollView, can_focus=True):
             row = self._cursor - self.scroll_offset.y + HEADER
             self.app.cursor_position = self.region.offset + Offset(0, row)
         strips = [self.render_line(y) for y in crop.line_range]
-        is_whole = crop.column_span == (0, self._full_width)
+        is_whole = crop.column_span == (0, self.region.width)
         return strips if is_whole else [strip.crop(*crop.column_span) for strip in strips]
 
     def _measure(self) -> None:
         """Determine the width, and forget lines of another one: `on_resize` may come after they are drawn."""
-        before = self._region.width, self._full_width
-        self._region, self._full_width = self.scrollable_content_region, self.region.width
-        if before != (self._region.width, self._full_width):
+        before = self._region.width, self._drawn_width
+        self._region = self.scrollable_content_region
+        self._drawn_width = self._region.width if self.vertical_scrollbar.region else self.region.width
+        if before != (self._region.width, self._drawn_width):
             self._strips.clear()
+        # The other filters are in the styles.
+        self._ascii = next((each for each in self.get_line_filters() if isinstance(each, AsciiFilter)), None)
 
     def render_line(self, y: int) -> Strip:
         """Return one line: the titles, or a row."""
@@ -372,7 +375,7 @@ class RowTable(ScrollView, can_focus=True):
             title = placed.column.title
             if self.order and placed.column.order == self.order[0]:
                 title += "-" if self.order[1] else "+"
-            line += fitted(title, placed.width, right=placed.column.right) + _GAP
+            line += fitted(title, placed.width, right=placed.column.right) + " " * placed.gap
         return self._line([Segment(line, style)], self._filled(), style)
 
     def _row(self, position: int) -> Strip:
@@ -400,13 +403,12 @@ class RowTable(ScrollView, can_focus=True):
         width = self._region.width
         if length > width:
             segments, length = list(Strip(segments, length).crop(0, width)), width
-        for end, style in ((width, rest), (self._full_width, self._style())):
+        for end, style in ((width, rest), (self._drawn_width, self._style())):
             if length < end:
                 segments.append(Segment(" " * (end - length), style))
                 length = end
-        for each in self.get_line_filters():
-            if isinstance(each, AsciiFilter):  # the others are in the styles
-                segments = each.apply(segments, self.background_colors[1])
+        if self._ascii:
+            segments = self._ascii.apply(segments)
         return Strip(segments, length)
 
     def column_x(self, key: str) -> int:
@@ -424,7 +426,7 @@ class RowTable(ScrollView, can_focus=True):
     def _filled(self) -> int:
         """Return the width of all columns."""
         placed = self._layout()
-        return MARK_CELLS + (placed[-1].x + placed[-1].width + GAP if placed else 0)
+        return MARK_CELLS + (placed[-1].x + placed[-1].width + placed[-1].gap if placed else 0)
 
     def _style(self, *classes: str) -> Style:
         """Return the style of these classes on top of the table's own, as it is shown; computed once."""
@@ -498,11 +500,11 @@ class RowTable(ScrollView, can_focus=True):
 
 def _parts(cell: Cell, placed: PlacedColumn) -> Sequence[tuple[str, str]]:
     """Return the texts of a cell, with the gap after it, and the names of their styles."""
-    column, width = placed.column, placed.width
+    column, width, gap = placed.column, placed.width, " " * placed.gap
     left = width - cells(cell.text) if cell.parts else -1
     if left >= 0:
-        return (*cell.parts, (" " * left + _GAP, ""))
-    return ((fitted(cell.text, width, right=column.right, keeps_end=column.keeps_end) + _GAP, cell.style),)
+        return (*cell.parts, (" " * left + gap, ""))
+    return ((fitted(cell.text, width, right=column.right, keeps_end=column.keeps_end) + gap, cell.style),)
 
 
 def _thumb(bar: ScrollBar) -> int:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dcron.errors import ScheduleError
 from dcron.schedule import next_run, parse, require_fires, upcoming, zone
-from dcron.schedule.cron import Cron
+from dcron.schedule.cron_expression import Cron
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 UTC_ZONE = zone("UTC")

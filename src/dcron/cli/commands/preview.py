@@ -180,7 +180,7 @@ def _subject(what: str, tz: str | None, options: RuleOptions, at: str | None, db
 def _task(
     name: str, tz: str | None, options: RuleOptions, at: str | None, db: str | None, error: ScheduleError
 ) -> Subject:
-    from dcron.fields.names import NAME
+    from dcron.fields.name_rules import NAME
     from dcron.schedule import zone
     from dcron.services.freezes import Freezes
 
