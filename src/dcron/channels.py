@@ -19,7 +19,9 @@ from dcron.errors import Refused, UsageError
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 MAILTO = "mailto"
-"""Nodes with a channel of kind mail offer this one, too: it stands for all channels `mailto:ADDRESS`."""
+"""Nodes with a channel of kind mail offer this one, too: it means all channels `mailto:ADDRESS`."""
+MAIL_PREFIX = f"{MAILTO}:"
+"""The beginning of the channel of a mail address."""
 RESERVED = (MAILTO, "none", "output")
 """Words that mean something else where a channel may be named."""
 _TEXT = "a text in quotes"

@@ -1,7 +1,7 @@
 """Durations (`1h30m`), sizes (`8G`), needs (`gpu=1`) and limits (`mem=2G`) as people type them."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -48,14 +48,12 @@ _LONG_DURATION = 64
 
 def parse_duration(text: str) -> float:
     """Return the seconds in `90s`, `5m`, `1h30m`, `2d` or `1w`. Raises UsageError."""
-    match = _DURATION.fullmatch(text.strip()) if len(text) <= _LONG_DURATION else None
-    if match is None or not any(match.groups()):
+    counts = _counts(text.strip())
+    if not any(counts):
         raise UsageError(
             f"{_short(text)} is not a duration; write a number with s, m, h, d or w, such as 90s, 5m or 1h30m"
         )
-    seconds = sum(
-        float(count) * _UNITS[unit] for unit, count in zip("wdhms", match.groups(), strict=True) if count
-    )
+    seconds = sum(float(count) * _UNITS[unit] for unit, count in zip("wdhms", counts, strict=True) if count)
     if seconds > LONGEST_DURATION:
         raise UsageError(f"{_short(text)} is longer than a century")
     return seconds
@@ -63,8 +61,13 @@ def parse_duration(text: str) -> float:
 
 def is_duration(text: str) -> bool:
     """Return whether the text has the form of a duration, such as `2h`."""
+    return any(_counts(text))
+
+
+def _counts(text: str) -> Sequence[str | None]:
+    """Return the numbers of weeks, days, hours, minutes and seconds in a duration; empty for another text."""
     match = _DURATION.fullmatch(text) if len(text) <= _LONG_DURATION else None
-    return match is not None and any(match.groups())
+    return match.groups() if match else ()
 
 
 def format_duration(seconds: float) -> str:

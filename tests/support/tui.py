@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, tzinfo
 from typing import Any
 
+from textual._context import visible_screen_stack
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from dcron.database import Database
 from dcron.model import Definition, Task
@@ -37,11 +39,19 @@ class Screen:
 
     def lines(self) -> list[str]:
         """Return the screen, line by line."""
+        return [strip.text.rstrip() for strip in self.strips()]
+
+    def strips(self) -> list[Strip]:
+        """Return the lines of the screen as they are drawn, and those of the screens behind a dialog.
+
+        Without those a dialog would be drawn on blanks, and keep them: what is drawn once is not drawn again.
+        """
         compositor = self.app.screen._compositor
         width, height = compositor.size  # right after a resize, the app has its new size before the screen
+        visible_screen_stack.set(self.app._background_screens)
         shown = compositor.render_strips()
         assert all(strip.cell_length == width for strip in shown[:height])
-        return [strip.text.rstrip() for strip in shown]
+        return shown
 
     def text(self) -> str:
         return "\n".join(self.lines())

@@ -376,6 +376,7 @@ def test_in_a_protected_context_its_name_is_typed(stage: Stage) -> None:
             await screen.type("prod")
             await screen.press("enter")
             await screen.until(lambda: len(list(stage.crontab.tasks())) == 6)
+            await screen.until(lambda: len(screen.table.ids) == 6)
             await screen.press("a", "D")
             await screen.shows("type 6 and Enter")
             await screen.type("6")

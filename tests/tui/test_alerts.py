@@ -142,7 +142,7 @@ def test_hostile_alerts_reach_no_line_of_the_screen(stage: Stage) -> None:
             await screen.shows("[/nope]")
             await screen.press("A")
             await screen.shows("acknowledge node")
-            for strip in screen.app.screen._compositor.render_strips():
+            for strip in screen.strips():
                 for character in strip.text:
                     assert character.isprintable(), ascii(character)
 

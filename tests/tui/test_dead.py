@@ -358,7 +358,7 @@ def test_hostile_reasons_and_nodes_reach_no_line_of_the_screen(morgue: Morgue) -
             assert "[/nope]" in screen.text()
             await screen.press("D")
             await screen.shows("dismiss run")
-            for strip in screen.app.screen._compositor.render_strips():
+            for strip in screen.strips():
                 for character in strip.text:
                     assert character.isprintable(), ascii(character)
 

@@ -28,7 +28,7 @@ def test_the_thumb_is_drawn_where_it_belongs(stage: Stage, size: tuple[int, int]
 
 
 def _drawn(screen: Any, bar: ScrollBar) -> list[str]:
-    strips = screen.app.screen._compositor.render_strips()
+    strips = screen.strips()
     column = bar.region.x
     return [repr(list(strip.crop(column, column + 1))) for strip in strips]
 

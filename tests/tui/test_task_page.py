@@ -175,7 +175,7 @@ def test_hostile_texts_reach_no_line_of_the_page(stage: Stage) -> None:
         async with stage.screen(size=(120, 40)) as screen:
             await screen.press("enter")
             await screen.shows("[/nope]")
-            for strip in screen.app.screen._compositor.render_strips():
+            for strip in screen.strips():
                 assert all(character.isprintable() for character in strip.text), ascii(strip.text)
 
     play(look)

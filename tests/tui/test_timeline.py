@@ -302,7 +302,7 @@ def test_hostile_schedules_and_zones_reach_no_line_of_the_screen(evening: Evenin
             await screen.shows("[/nope]")
             await screen.press("z")  # its zone is nobody's
             await screen.pilot.pause()
-            for strip in screen.app.screen._compositor.render_strips():
+            for strip in screen.strips():
                 for character in strip.text:
                     assert character.isprintable(), ascii(character)
 

@@ -1,8 +1,8 @@
 """The loop that sends notifications by the channels of its node.
 
-It has threads of its own, one for each channel under way, and each message is sent by a child process with a
-time limit: a channel that hangs delays neither a heartbeat nor another channel. The heartbeat finds in a
-statement of its own whether something waits, so an idle agent sends no statement for it.
+Each channel that is sending has a thread, and a child process with a time limit sends each message: a channel
+that hangs delays neither a heartbeat nor another channel. The heartbeat checks, in a statement that it sends
+anyway, whether a notification waits. So an idle agent sends no statement for notifications.
 """
 
 import logging
@@ -33,7 +33,7 @@ from dcron.store.notifications import OUTPUT, Claim
 log = logging.getLogger("dcron.agent")
 
 MOST_AT_ONCE = 4
-"""Child processes of one node. Further channels wait in the order in which they were found."""
+"""Most channels by which one node sends at once. The others wait in the order in which they were found."""
 _LAST_SECONDS = 5.0
 """Seconds that a stopping agent waits for a message on its way."""
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -43,7 +43,7 @@ Group = Sequence[Notification]
 
 
 class Notifier:
-    """Sends what waits for the channels of one node: side by side, but one message at a time by each."""
+    """Sends the notifications of one node: by several channels at once, one message at a time by each."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Notifier:
         self._limit = limit
         self._wake = threading.Event()
         self._lock = threading.Lock()
-        """Of the three collections below."""
+        """Guards `_due`, `_senders` and `children`."""
         self._due: dict[str, None] = {}
         """The channels that wait for a thread, in the order in which they were found."""
         self._senders: dict[str, threading.Thread] = {}
@@ -94,7 +94,7 @@ class Notifier:
         self.join()
 
     def step(self, stop: threading.Event) -> None:
-        """Begin to send one message, and some outputs of runs, by each channel for which something waits."""
+        """Begin to send what waits: by each channel one message, and some outputs of runs."""
         try:
             with self._reading() as (connection, now):
                 waiting = notifications.waiting_channels(connection, self.names, now)
@@ -115,7 +115,7 @@ class Notifier:
                 sender.join()
 
     def _begin(self, stop: threading.Event) -> None:
-        """Start a thread for each channel that may send now. The caller has the lock."""
+        """Start a thread for each channel that may send now. The caller holds `_lock`."""
         for name in list(self._due):
             if len(self._senders) >= MOST_AT_ONCE:
                 return
@@ -333,8 +333,9 @@ def _report(channel: str, group: Group, result: Result) -> None:
     """Log what became of a message."""
     what = plural(len(group), "notification")
     if result.outcome is Outcome.SENT:
-        level, but = (logging.WARNING, f", but {result.detail}") if result.detail else (logging.INFO, "")
-        log.log(level, "channel %s: sent %s%s", channel, what, but, extra={"event": "notification-sent"})
+        level = logging.WARNING if result.detail else logging.INFO
+        detail = f", but {result.detail}" if result.detail else ""
+        log.log(level, "channel %s: sent %s%s", channel, what, detail, extra={"event": "notification-sent"})
         return
     log.warning(
         "channel %s: %s %s: %s%s",

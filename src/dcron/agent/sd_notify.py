@@ -1,4 +1,4 @@
-"""Tell the service manager how the agent is: the protocol of sd_notify(3), one datagram a message.
+"""Report to the service manager how the agent is: the protocol of sd_notify(3), one datagram a message.
 
 A unit of `Type=notify` gets READY=1 once the node is registered, a STATUS line, and WATCHDOG=1 while the
 agent is healthy. As long as an agent waits for its database at the start, it asks for more time.
@@ -35,7 +35,7 @@ class ServiceManager:
         """Whether it knows that the agent has started."""
 
     def ready(self) -> None:
-        """Tell it that the agent has started."""
+        """Report that the agent has started."""
         self.is_ready = True
         self.send(READY=1)
 

@@ -137,7 +137,7 @@ def each_run(
 
 
 def report_left(left: "Mapping[str, DcronError]") -> None:
-    """Print what was left alone, and each reason once. Raises Exit with the code of the first reason."""
+    """Print what was left alone, with each reason once. Raises Exit with the code of the first reason."""
     by_reason = defaultdict[str, list[str]](list)
     for name, error in left.items():
         by_reason[str(error)].append(name)
@@ -163,6 +163,6 @@ def _tasks(found: "Sequence[Task]") -> str:
 
 
 def _shortened(names: Sequence[str]) -> str:
-    """Return the names; of many the first, and how many follow."""
+    """Return the names as one text: the first SHOWN of them, and how many follow."""
     more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
     return f"{', '.join(names[:SHOWN])}{more}"

@@ -1,4 +1,4 @@
-"""Colours of texts by their kind, on terminals that show colours."""
+"""Colour texts by their kind, on terminals that show colours."""
 
 import os
 import sys
@@ -41,7 +41,10 @@ def has_colour(stream: TextIO | None = None) -> bool:
     return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def coloured(text: str, kind: str, stream: TextIO | None = None) -> str:
-    """Return the text, which is safe for terminals, in the colour of `kind`, the text that it was made of."""
-    code = next((code for each, code in _CODES.items() if isinstance(kind, each)), None)
+def coloured(text: str, original: str, stream: TextIO | None = None) -> str:
+    """Return the text in the colour of the class of `original`.
+
+    `text` is `original` made safe for terminals, which has lost that class. `stream` is stdout if not given.
+    """
+    code = next((code for kind, code in _CODES.items() if isinstance(original, kind)), None)
     return f"\x1b[{code}m{text}\x1b[0m" if code and has_colour(stream) else text

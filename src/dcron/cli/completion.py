@@ -57,7 +57,7 @@ def _parts(metavar: str) -> list[str]:
 def _query(ctx: Any, read: "Callable[[Crontab], Iterable[str]]") -> list[str]:
     """Return the answer of the database, or nothing if it cannot be read.
 
-    A crontab that the context has is asked instead of a new connection.
+    If the context has a crontab, as on the screen, read that one and open no connection.
     """
     from dcron.cli.context import new_database
     from dcron.config import actor

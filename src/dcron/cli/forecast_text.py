@@ -103,7 +103,7 @@ def _facts(outlook: Outlook, here: tzinfo) -> Iterator[tuple[str, Sequence[str]]
 
 
 def _unknown(outlook: Outlook) -> str:
-    """Return which tasks have unknown durations, and what is assumed."""
+    """Return which tasks have unknown durations, and which duration the forecast assumes."""
     number = humanize.plural(len(outlook.unknown), "task")
     names = humanize.first_few(outlook.unknown, _MANY)
     if outlook.assumed is None:

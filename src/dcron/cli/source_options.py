@@ -95,7 +95,7 @@ def places_printed() -> "Iterator[None]":
 
 
 def show_plan(plan: "Plan", now: "datetime", *, reasons: bool) -> None:
-    """Print what applying changes, as `edit` does, and what it cannot apply; with `reasons`, also why."""
+    """Print what `apply` would change, as `edit` does, and what it cannot apply. With `reasons`, say why."""
     from dcron.cli.task_differences import show
     from dcron.services.text_edits import Changes
 
@@ -184,7 +184,7 @@ def _print_conflict(planned: "PlannedTask", *, reason: bool) -> None:
 
 
 def _hand_edits(planned: "PlannedTask") -> "Iterator[str]":
-    """Yield each field that was changed by hand: its values, and who changed it last."""
+    """Yield a line for each field that was changed by hand: its two values, and who changed it last."""
     from dcron.presentation.owned_tasks import field_text
     from dcron.services.source_plan import author_of
 

@@ -1,4 +1,4 @@
-"""Complete a verb with its options and arguments for the command line of the screen."""
+"""Complete verbs, their options and their arguments on the command line of the screen."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def words_for(command: Any, crontab: "Crontab", words: Sequence[str], beginning: str) -> list[str]:
     """Return what may follow these words of `dcron`: verbs, options, and names from this crontab.
 
-    `command` is `dcron` itself, as typer made it.
+    Keep those with this beginning, in order. `command` is the root command that typer made of `dcron`.
     """
     ctx = typer.Context(command, info_name="dcron", obj=crontab, resilient_parsing=True)
     left = list(words)
@@ -28,6 +28,7 @@ def words_for(command: Any, crontab: "Crontab", words: Sequence[str], beginning:
 
 
 def _offered(command: Any, ctx: Any, words: Sequence[str], beginning: str) -> list[str]:
+    """Return what may follow the words of a verb: values of an option, options, or verbs and arguments."""
     options = {name: each for each in command.params for name in each.opts if name.startswith("-")}
     before = options.get(words[-1]) if words else None
     if before is not None and not before.is_flag:
@@ -54,4 +55,5 @@ def _number_of_arguments(words: Sequence[str], options: Any) -> int:
 
 
 def _names(param: Any, ctx: Any, beginning: str) -> list[str]:
+    """Return the values that the shell completion offers for an option or argument."""
     return [each.value for each in param.shell_complete(ctx, beginning)]

@@ -41,8 +41,9 @@ class Result:
     error: str | None = None
     """Why it was not sent. Repeats no secret."""
     detail: str | None = None
-    """What a failed command wrote to stderr last, or who did not get a message that was sent: for the
-    operator's eyes, not for the database."""
+    """The end of a failed command's stderr, or the addresses that did not get a message that was sent.
+
+    For the agent's log. The database does not keep it."""
 
 
 class SendError(Exception):

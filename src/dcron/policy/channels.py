@@ -1,36 +1,35 @@
-"""Decide by which channels living nodes can send."""
+"""Decide by which channels living nodes can send, and which mail addresses share one mail."""
 
 from collections.abc import Collection, Iterable
 
-from dcron.channels import MAILTO
+from dcron.channels import MAIL_PREFIX, MAILTO
 from dcron.fields.kinds import NONE
 from dcron.model import Node
 
-_ADDRESS = f"{MAILTO}:"
 _BETWEEN = ","
 _LONGEST = 300
-"""Characters of a channel in the table `notifications`."""
+"""Most characters of a channel, by a CHECK of the table `notifications`."""
 
 
 def is_mail(channel: str) -> bool:
-    """Return whether a channel is an address: any node with a channel of kind mail sends to it."""
-    return channel.startswith(_ADDRESS)
+    """Return whether a channel is made of addresses: any node with a channel of kind mail sends to them."""
+    return channel.startswith(MAIL_PREFIX)
 
 
 def addresses_of(channel: str) -> tuple[str, ...]:
-    """Return the mail addresses of a channel: several if it is one of `joined`, none if it is a name."""
-    return tuple(channel.removeprefix(_ADDRESS).split(_BETWEEN)) if is_mail(channel) else ()
+    """Return the mail addresses of a channel: several if `joined` made it, none if it is a name."""
+    return tuple(channel.removeprefix(MAIL_PREFIX).split(_BETWEEN)) if is_mail(channel) else ()
 
 
 def joined(channels: Iterable[str]) -> list[str]:
-    """Return the channels with all addresses as one channel: `mailto:a,mailto:b` is one mail to `a,b`.
+    """Return the channels, with all mail addresses as one: `mailto:a` and `mailto:b` become `mailto:a,b`.
 
-    Addresses for which it has no room are another channel, and so another mail.
+    One channel is one mail. Addresses for which it has no room become another channel.
     """
     found: list[str] = []
     for channel in channels:
         last = next((number for number in reversed(range(len(found))) if is_mail(found[number])), None)
-        more = None if last is None else found[last] + _BETWEEN + channel.removeprefix(_ADDRESS)
+        more = None if last is None else found[last] + _BETWEEN + channel.removeprefix(MAIL_PREFIX)
         if last is not None and more is not None and is_mail(channel) and len(more) <= _LONGEST:
             found[last] = more
         else:

@@ -94,7 +94,7 @@ class Outlook:
     unknown: Sequence[str]
     """Tasks whose durations are unknown."""
     assumed: float | None
-    """The seconds that each of their runs takes, at most its timeout; None: the timeout, or no time."""
+    """Seconds that each of their runs takes, cut at its timeout. None: it takes its timeout, or no time."""
     reliefs: Sequence[Relief]
     left_out: LeftOut
 
@@ -287,7 +287,7 @@ class QuietForecast:
 def quiet_times(
     load: Load, tasks: Sequence[LoadTask], begin: datetime, until: datetime, seconds: float
 ) -> tuple[list[QuietTime], QuietTime]:
-    """Return the times of at least so many seconds in which nothing starts, and the longest of all times."""
+    """Return the times of at least `seconds` in which nothing starts, and the longest of all times."""
     percentiles = {each.name: each.percentile(0.95) for each in tasks}
     spans = list(_between_starts(load, begin, until))
     longest = max(spans, key=lambda span: span[1] - span[0], default=(begin, begin))

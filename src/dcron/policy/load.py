@@ -39,7 +39,7 @@ class LoadTask:
     delay: timedelta | None = None
     """From the end of one run to the next, for a schedule that counts from there."""
     is_assumed: bool = False
-    """Whether its durations are unknown, so that those of other tasks are taken."""
+    """Whether its durations are unknown and `seconds` is an assumption."""
 
     @property
     def name(self) -> str:
@@ -486,6 +486,6 @@ def _rank(lane: _LaneState) -> tuple[datetime, int]:
 
 
 def _seconds_left(seconds: Sequence[float], ran: float) -> float:
-    """Return how much longer a run takes that has run for so many seconds: the median of what is longer."""
+    """Return how much longer a run takes that has run for this many seconds: the median of what is longer."""
     longer = [each for each in seconds if each > ran]
     return longer[len(longer) // 2] - ran if longer else 0.0

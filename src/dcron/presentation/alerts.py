@@ -74,7 +74,7 @@ def word(kind: str) -> str:
 
 
 def lasting(kind: str) -> str:
-    """Return what a kind of alert says between its subject and the time at which it began."""
+    """Return the words between the subject of an open alert and its time, such as `has been late`."""
     text = word(kind)
     denied = text.removeprefix("not ")
     return f"has been {text}" if denied == text else f"has not been {denied}"

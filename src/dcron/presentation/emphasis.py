@@ -1,8 +1,8 @@
-"""Kinds of texts that stand out on a screen. The text itself says the same, for those who see no colours."""
+"""Kinds of texts that are highlighted. Each text says the same in words, for readers who see no colours."""
 
 
 class Struck(str):
-    """A text that is struck through, because it will not happen. The text says so too."""
+    """A text that is struck through, because what it announces will not happen."""
 
 
 class Notable(str):
@@ -10,4 +10,4 @@ class Notable(str):
 
 
 class Past(str):
-    """A text about what is over."""
+    """A text about a time that has passed."""

@@ -141,8 +141,8 @@ def occurrence_lines(
 ) -> Iterator[str]:
     """Yield each occurrence in local time, with `utc` also in UTC, and its start; then its notes.
 
-    A skipped occurrence is `Struck`, another one before `now` is `Past`. A note about a clock change, or
-    about a start in `frozen` time, is `Notable`.
+    A skipped occurrence is `Struck`. Any other occurrence that starts before `now` is `Past`. A note about a
+    clock change, or about a start in `frozen` time, is `Notable`.
     """
     for start in found:
         each = start.occurrence

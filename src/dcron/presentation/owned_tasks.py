@@ -14,7 +14,7 @@ def source(task: Task) -> str | None:
 
 
 def field_text(name: str, *values: Any) -> list[str]:
-    """Return the option that sets this field, and each of the values as text."""
+    """Return the name of the option for this field, and then each of the values as text."""
     field = FIELDS[name]
     return [
         field.option,

@@ -82,7 +82,7 @@ class Json(TypeDecorator[Any]):
         return self.decode(value)
 
     def decode(self, value: Any) -> Any:
-        """Return the value of a stored text, `Unreadable` if it is not of the kind. NULL stays None."""
+        """Return the value of a stored text: `Unreadable` if it is of another kind, None for NULL."""
         if value is None:
             return None
         if value == self._empty:  # most are empty, and a claim reads several of each task

@@ -1,6 +1,6 @@
 """Apply a source: make the tasks that it owns what its files say, and touch no other.
 
-`check` compares, and writes nothing. `apply` writes what was compared, unless somebody was first.
+`check` compares, and writes nothing. `apply` writes what was compared, unless another user was faster.
 """
 
 import re
@@ -40,14 +40,15 @@ from dcron.store.changes import RecordedChange
 from dcron.validation import require_runnable, require_valid
 
 LEAST_REMOVED = 10
-"""So many tasks may be removed at once, however few the source has."""
+"""This many tasks may be removed at once, however few the source has."""
 REMOVED_PART = 5
-"""One of so many of the source's tasks may be removed at once."""
+"""Of a larger source, one task in this many may be removed at once."""
 SEARCHED = 100
 """Changes of a task that are searched for who changed it by hand, and for how it was applied."""
 PROBLEMS_SHOWN = 50
 """Tasks that an error lists."""
 SOURCES_SHOWN = 10
+"""Sources that a warning lists."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,99}")
 
 
@@ -72,11 +73,13 @@ class Apply(Service):
             return [name for name in tasks.sources(connection) if not name.startswith(IMPORT)]
 
     @repeatable
-    def check(self, wanted: Sequence[SourceTask], request: Request) -> Plan:
+    def check(self, declared: Sequence[SourceTask], request: Request) -> Plan:
         """Return what applying would do. Raises CrontabFileError for tasks that agents cannot run."""
         require_source(request.source)
         with self.database.snapshot() as connection:
-            return _Comparison(connection, self.database.now(connection), wanted, request, self.actor).plan()
+            return _Comparison(
+                connection, self.database.now(connection), declared, request, self.actor
+            ).plan()
 
     def apply(
         self, plan: Plan, *, dry_run: bool = False, written: Callable[[int], object] = lambda number: None
@@ -141,27 +144,27 @@ class _Comparison:
         self,
         connection: Connection,
         now: datetime,
-        wanted: Sequence[SourceTask],
+        declared: Sequence[SourceTask],
         request: Request,
         actor: str,
     ) -> None:
         self._connection = connection
         self._now = now
-        self._wanted = wanted
+        self._declared = declared
         self._request = request
         self._actor = actor
         self._own = {task.name: task for task in tasks.of_source(connection, request.source)}
-        self._names = {each.definition.name for each in wanted}
-        asked = self._names | {each.was for each in wanted if each.was}
+        self._names = {each.definition.name for each in declared}
+        asked = self._names | {each.was for each in declared if each.was}
         others = tasks.by_names(connection, sorted(asked - self._own.keys()))
         self._live = self._own | {task.name: task for task in others}
         self._renamed_by_hand = dict(self._find_renamed_by_hand(asked))
-        used = {name for each in wanted for name in _calendars_of(each.definition)}
+        used = {name for each in declared for name in _calendars_of(each.definition)}
         self._calendars = calendars.contents(connection, used) if used else {}
 
     def plan(self) -> Plan:
         """Return what applying would do. Raises CrontabFileError."""
-        present = [self._present(each) for each in self._wanted]
+        present = [self._present(each) for each in self._declared]
         kept = {each.before.id for each in present if each.before}
         gone = [self._missing(task) for task in self._own.values() if task.id not in kept]
         gone.sort(key=lambda each: each.name)
@@ -169,10 +172,10 @@ class _Comparison:
         expired = self._require_valid(planned)
         return Plan(self._request.source, planned, self._obstacle(planned), self._warning(), expired)
 
-    def _present(self, wanted: SourceTask) -> PlannedTask:
+    def _present(self, declared: SourceTask) -> PlannedTask:
         """Compare a task that the source has."""
-        definition, allowed = wanted.definition, self._request.allowed
-        before = self._live.get(definition.name) or self._renamed(wanted) or self._moved_away(wanted)
+        definition, allowed = declared.definition, self._request.allowed
+        before = self._live.get(definition.name) or self._renamed(declared) or self._moved_away(declared)
         owner = owner_of(before, self._request.source, allowed)
         is_same = before is not None and before.definition() == definition
         decision = decide(
@@ -182,11 +185,11 @@ class _Comparison:
             allowed=allowed,
         )
         after = before if is_same and decision is Decision.KEEP else self._task(before, definition)
-        return PlannedTask(decision, before, after, owner, wanted.place)
+        return PlannedTask(decision, before, after, owner, declared.place)
 
-    def _renamed(self, wanted: SourceTask) -> Task | None:
+    def _renamed(self, declared: SourceTask) -> Task | None:
         """Return the task under its earlier name, if this source may rename it."""
-        task = self._live.get(wanted.was or "")
+        task = self._live.get(declared.was or "")
         if task is None or task.name in self._names:
             return None
         allowed = self._request.allowed
@@ -194,10 +197,10 @@ class _Comparison:
         may = owner in (Owner.OURS, Owner.HANDED_OVER) or (owner is Owner.UNOWNED and allowed.adopt)
         return task if may else None
 
-    def _moved_away(self, wanted: SourceTask) -> Task | None:
+    def _moved_away(self, declared: SourceTask) -> Task | None:
         """Return the task that a person has renamed. Added again, it would run under both names."""
         found = self._renamed_by_hand
-        return found.get(wanted.definition.name) or found.get(wanted.was or "")
+        return found.get(declared.definition.name) or found.get(declared.was or "")
 
     def _find_renamed_by_hand(self, asked: Collection[str]) -> Iterator[tuple[str, Task]]:
         """Yield the names under which this source was applied, with tasks of its own that lost them."""
@@ -236,7 +239,7 @@ class _Comparison:
         removed = sum(each.decision is Decision.REMOVE for each in planned)
         if not removed or self._request.force:
             return None
-        if not self._wanted:
+        if not self._declared:
             return f"the source has no tasks: --prune would remove all of its {removed:,}; --force does it"
         most = self._request.max_removed
         if most is None:
@@ -249,7 +252,7 @@ class _Comparison:
         )
 
     def _warning(self) -> str | None:
-        """Return that no task belongs to the source from which tasks are taken over."""
+        """Return a warning if no task belongs to the source that --take-from names."""
         name = self._request.allowed.take_from
         if name is None or any(task.source == name for task in self._live.values()):
             return None
@@ -299,7 +302,7 @@ class _Comparison:
 
 
 def _listed(sources: Sequence[str]) -> str:
-    """Return which sources have tasks."""
+    """Return a text that lists the sources that have tasks."""
     if not sources:
         return "no source has tasks"
     more = f" and {len(sources) - SOURCES_SHOWN:,} more" if len(sources) > SOURCES_SHOWN else ""
@@ -325,7 +328,7 @@ def _hand_edit(connection: Connection, task: Task) -> HandEdit:
 def _field_edits(
     present: Definition, applied: Definition, found: Sequence[RecordedChange]
 ) -> Iterator[FieldEdit]:
-    """Yield what differs from the applied task, with its last change. In `found` the latest comes first."""
+    """Yield each field that differs from the applied task, with its last change (`found`: latest first)."""
     recorded = next((state.definition for each in found if (state := each.state_after)), None)
     for name in DEFINITION_FIELDS:
         values = getattr(applied, name), getattr(present, name)
@@ -339,7 +342,7 @@ def _field_edits(
 
 
 def _problems(planned: Sequence[PlannedTask]) -> Iterator[str]:
-    """Yield why these tasks cannot be applied; of many only how many more there are."""
+    """Yield why each of the first PROBLEMS_SHOWN tasks cannot be applied, and how many more there are."""
     for each in planned[:PROBLEMS_SHOWN]:
         yield each.problem
     if len(planned) > PROBLEMS_SHOWN:

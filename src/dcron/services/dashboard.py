@@ -73,9 +73,9 @@ HOUR = timedelta(hours=1)
 MOST_STARTING = 5000
 """Most tasks whose starts of the next hour are counted."""
 COUNTED_AT_ONCE = 200
-"""Most of these tasks that are read at once."""
+"""Most of these tasks that one query reads."""
 COUNTING_SECONDS = 0.4
-"""Seconds of the processor for which they are counted."""
+"""Seconds of CPU time after which the counting stops."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class BusiestMinute:
     counted: int
     """How many of the tasks were counted."""
     seconds: float
-    """Seconds of the processor that the counting took."""
+    """Seconds of CPU time that the counting took."""
     minute: datetime | None = None
     """None when none of them starts."""
     starts: int = 0
@@ -214,7 +214,7 @@ class FleetFigures:
 
 @dataclass(frozen=True)
 class HourStarts:
-    """The starts of an hour, counted once until a minute has passed or tasks were edited."""
+    """The starts of an hour. They are counted again after a minute, or when tasks were edited."""
 
     begin: datetime
     edits: object
@@ -368,10 +368,10 @@ class Dashboard:
     def count_starts(
         self, minutes: Minutes, ids: Sequence[int], begin: datetime, end: datetime, seconds: float
     ) -> BusiestMinute:
-        """Add the starts of these tasks before `end` to `minutes`; stop counting after this many seconds.
+        """Add the starts of these tasks before `end` to `minutes`; stop after `seconds` of CPU time.
 
-        They are seconds of the processor: a busy machine or a slow database would otherwise leave no time
-        to count more than one task.
+        Wall-clock time would be too short on a busy machine, or with a slow database: the count would stop
+        after one task.
         """
         begun, counted = time.thread_time(), 0
         tasks, frozen = self.crontab.tasks_by_id(ids), self._frozen_time()
@@ -404,9 +404,9 @@ class Dashboard:
             return listings.finished_runs(connection, only, after, limit, now)
 
     def dead_tasks(self, terms: Sequence[Term] = ()) -> list[DeadTask]:
-        """Return the tasks with dead letters that match all terms, those with the newest first.
+        """Return the tasks with dead letters that match all terms, at most MOST_DEAD_TASKS.
 
-        They are MOST_DEAD_TASKS at most.
+        Tasks with the newest dead letters come first.
         """
         with self.database.read() as connection:
             return listings.dead_tasks(connection, terms, MOST_DEAD_TASKS, self.database.now(connection))
@@ -457,13 +457,13 @@ class Dashboard:
         return FleetFigures(due, used, starts.begin, starts.numbers, starts.has_more)
 
     def _starts_of_hour(self, now: datetime, edits: object) -> HourStarts:
-        """Count the starts of the next hour, as far as COUNTING_SECONDS allow."""
+        """Count the starts of the next hour, for COUNTING_SECONDS at most."""
         with self.database.read() as connection:
             ids = fleet_figures.starting_tasks(connection, now + HOUR, MOST_STARTING)
         span = StartSpan(_minute(now), MINUTE, HOUR // MINUTE)
         minutes, counted, begun = Minutes(), 0, time.thread_time()
         while counted < len(ids) and (left := COUNTING_SECONDS - (time.thread_time() - begun)) > 0:
-            some = ids[counted : counted + COUNTED_AT_ONCE]  # to read all of them may take longer
+            some = ids[counted : counted + COUNTED_AT_ONCE]  # reading all tasks at once may take longer
             counted += self.count_starts(minutes, some, now, span.end, left).counted
         has_more = counted < len(ids) or len(ids) >= MOST_STARTING
         return HourStarts(span.begin, edits, minutes.in_cells(span), has_more)

@@ -39,7 +39,7 @@ class Situation:
     until: datetime
     left_out: LeftOut
     assumed: float | None = None
-    """The seconds that a run takes of which nothing is known. None: nothing is known of any."""
+    """Seconds that a run of a task without known durations takes. None: no task has known durations."""
 
     @property
     def starts(self) -> Mapping[str, Sequence[datetime]]:
@@ -78,7 +78,7 @@ class Forecast(Service):
         return compare(is_now, would_be, before.starts, after.starts)
 
     def quiet(self, until: datetime, seconds: float) -> QuietForecast:
-        """Return the times of at least so many seconds in which nothing starts. Raises UsageError."""
+        """Return the times of at least this many seconds in which nothing starts. Raises UsageError."""
         situation = self.situation(until)
         found = forecast.quiet_times(situation.play(), situation.tasks, situation.now, until, seconds)
         return QuietForecast(situation.now, until, *found, situation.left_out)
@@ -143,7 +143,7 @@ class _Crontab:
     now: datetime
     until: datetime
     assumed: float | None
-    """The seconds that a run takes of which nothing is known."""
+    """As in `Situation`."""
 
     def edited(self, edits: Iterable[Edit]) -> "_Crontab":
         """Return the crontab with these edits. A task keeps what is known of its runs."""
@@ -206,11 +206,11 @@ class _Known:
 
     @property
     def durations(self) -> Sequence[float]:
-        """The durations of its runs or, without any, those that it expects; empty if both are missing."""
+        """The durations of its runs, else those that the task expects; empty if there are none."""
         return self.seconds or _expected(self.task)
 
     def to_play(self, now: datetime, until: datetime, assumed: float | None) -> LoadTask:
-        """Return the task for the simulation, if need be with the `assumed` duration. Raises UsageError."""
+        """Return the task to simulate, with the duration `assumed` if none is known. Raises UsageError."""
         task, planned, delay = self.task, self.planned, policy.delay_of(self.task)
         starts: Sequence[datetime] = ()
         if policy.is_timed(task):
@@ -236,13 +236,14 @@ def _thawed(made: LoadTask, frozen: FrozenTime, now: datetime, until: datetime) 
 
 def _usual_seconds(tasks: Iterable[_Known]) -> float | None:
     """Return the median of the tasks' median durations; None if none is known."""
-    known = (each.durations for each in tasks)
-    return median_low(medians) if (medians := [median_low(each) for each in known if each]) else None
+    medians = [median_low(known) for each in tasks if (known := each.durations)]
+    return median_low(medians) if medians else None
 
 
 def _assumed(usual: float | None, timeout: float | None) -> Sequence[float]:
     """Return the duration of a task of which nothing is known: the usual one, or else its timeout."""
-    return [each for each in (timeout if usual is None else usual,) if each is not None]
+    seconds = timeout if usual is None else usual
+    return [] if seconds is None else [seconds]
 
 
 def _cut(seconds: Sequence[float], timeout: float | None) -> Sequence[float]:

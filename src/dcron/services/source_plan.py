@@ -21,8 +21,9 @@ class FieldEdit:
     """Its value as it was applied."""
     present: Any
     by: str | None
-    """Who changed it last; None if that was made with plain SQL."""
+    """Who changed it last; None if plain SQL did."""
     at: datetime | None
+    """When, in UTC; None if plain SQL did."""
     note: str | None
 
 
@@ -101,7 +102,7 @@ class PlannedTask:
 
 
 def author_of(by: str | None, at: datetime | None, note: str | None) -> str:
-    """Return who made a change by hand, when and why."""
+    """Return who made a change by hand, when (in UTC) and why; unless all is known, that plain SQL did it."""
     if by is None or at is None:
         return "with plain SQL: it is unknown by whom"
     return f"{by}, {at:%Y-%m-%dT%H:%M:%SZ}{f': {note}' if note else ''}"
@@ -116,7 +117,7 @@ class Plan:
     obstacle: str | None = None
     """Why it removes too many tasks."""
     warning: str | None = None
-    """What is wrong with the request, although it forbids nothing."""
+    """A mistake in the request that does not prevent the changes."""
     expired: Sequence[PlannedTask] = ()
     """The added or changed tasks whose last time has passed."""
 

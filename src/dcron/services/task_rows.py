@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -88,6 +89,7 @@ def read(
     alerts = {} if for_screen else alert_list.of_tasks(connection, task_ids)
     fleet = nodes.living(connection, now)
     is_idle = for_screen and policy.idle(fleet) is not None
+    clock_changes = cache(partial(_clock_changes, now))
     rows = []
     for each in listed:
         next_at = _next_run_at(each.task, each.next_run)
@@ -104,7 +106,7 @@ def read(
                 unserved=None if is_idle or not each.next_run else why_unserved([each.next_run], fleet),
                 recent=[_recent(row) for row in recent.get(each.task.id, ())],
                 alerts=alerts.get(each.task.id, ()),
-                clock_change=for_screen and _clock_changes(each.task.timezone, now, next_at),
+                clock_change=for_screen and clock_changes(each.task.timezone, next_at),
             )
         )
     return rows
@@ -151,7 +153,7 @@ def _recent(row: Any) -> RecentRun:
     return RecentRun(RunState(row.state), max(0.0, ran.total_seconds()) if ran else None)
 
 
-def _clock_changes(timezone: str, now: datetime, due: datetime | None) -> bool:
+def _clock_changes(now: datetime, timezone: str, due: datetime | None) -> bool:
     if due is None:
         return False
     try:

@@ -34,7 +34,7 @@ class LaterChanges(Conflict):
 
 
 class AlreadyUndone(Refused):
-    """What is to be undone is undone already. A second undo is no redo: a script may be started twice."""
+    """The change or batch is undone already. A second undo is not a redo, because a script may run twice."""
 
 
 @dataclass(frozen=True)
@@ -361,15 +361,15 @@ _WRITERS = {
 
 @dataclass(frozen=True)
 class _LastUndo:
-    """The last of a change, its undo, the undo of this, and so on."""
+    """The last link of a chain: a change, its undo, the undo of that undo, and so on."""
 
     change: RecordedChange
     is_undo: bool = False
-    """Whether it takes the change back; the change itself and its redo do not."""
+    """Whether the first change is undone: the change itself is no undo, and neither is a redo."""
 
 
 def _last_undos(connection: Connection, found: Iterable[RecordedChange]) -> dict[int, _LastUndo]:
-    """Return the last undo or redo of each of these changes, by their ids."""
+    """Return the last undo or redo of each of these changes, or the change itself, by their ids."""
     lasts = {each.id: _LastUndo(each) for each in found}
     ids = {each: each for each in lasts}
     while ids:
@@ -404,7 +404,7 @@ def _can_undo(change: RecordedChange) -> bool:
 
 
 def _subject_key(change: RecordedChange) -> tuple[str, int | str]:
-    """Return what is the same for all changes of one task, calendar and so on."""
+    """Return a key that all changes of one task, calendar, queue, setting, node or freeze share."""
     return change.kind, change.task_id if change.has_states and change.task_id else change.subject
 
 

@@ -100,7 +100,7 @@ class DueRuns:
     alive: Alive = field(default_factory=Alive)
     """The live runs of the tasks that have a limit."""
     frozen_from: datetime | None = None
-    """When the next planned freeze begins, if a run is due that it stops."""
+    """When the next planned freeze begins; None without one, or if all due runs are manual."""
 
 
 def lock(

@@ -20,6 +20,7 @@ from sqlalchemy import (
 )
 
 from dcron import policy
+from dcron.channels import MAIL_PREFIX, MAILTO
 from dcron.database import Database
 from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import Freeze, Node, NodeState, Queue, RunState
@@ -39,7 +40,6 @@ from dcron.schema import (
 from dcron.schema import nodes as node_table
 from dcron.settings import MONITOR_LABELS, MONITOR_TASKS
 from dcron.store import freezes, listings, nodes, planning, queues, settings, undeliverable
-from dcron.store.notifications import MAILTO
 from dcron.store.search_terms import Term, first_due, latest_ended, of_latest, of_task
 
 LOOK_BACK = 100
@@ -90,7 +90,7 @@ class MaintenanceFigures:
 
 @dataclass(frozen=True)
 class ChannelBacklog:
-    """What waits for one channel; all mail addresses are one."""
+    """The notifications that wait for one channel. All mail addresses count as one channel."""
 
     pending: int = 0
     oldest: datetime | None = None
@@ -98,7 +98,7 @@ class ChannelBacklog:
     failing: int = 0
     """How many of them failed at their last try."""
     is_undeliverable: bool = False
-    """Whether it was given up, because nothing could be sent for a day, and has sent nothing since."""
+    """Whether agents gave it up after a day of failures, and it has sent nothing since."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ class ClusterFigures:
     """Seconds for which the oldest transaction of the database is open; None on SQLite."""
     maintenance: Sequence[MaintenanceFigures]
     channels: Mapping[str, ChannelBacklog]
-    """By channel; those of living nodes and those for which most waits, up to MOST_CHANNELS."""
+    """By channel: those of living nodes, and those with the longest backlogs, up to MOST_CHANNELS."""
     of_tasks: Sequence[TaskFigures]
     """The first tasks, by name."""
     label_keys: Sequence[str]
@@ -193,7 +193,7 @@ _ALIVE = (
     .group_by(runs.c.state)
 )
 
-_OF_ADDRESS = notifications.c.channel.startswith(f"{MAILTO}:")
+_OF_ADDRESS = notifications.c.channel.startswith(MAIL_PREFIX)
 _KIND_OF_CHANNEL = type_coerce(
     case((_OF_ADDRESS, MAILTO), else_=notifications.c.channel), notifications.c.channel.type
 ).label("name")
@@ -241,7 +241,7 @@ def _backlogs(connection: Connection, living: Sequence[Node]) -> dict[str, Chann
     names = sorted({name for node in living for name in node.channels if isinstance(name, str)})
     found = {name: ChannelBacklog() for name in names[:MOST_CHANNELS]}
     for row in connection.execute(_BACKLOGS.limit(MOST_CHANNELS)):
-        if isinstance(row.name, str):  # a row that was written by hand may have another name
+        if isinstance(row.name, str):  # a row edited by hand may hold anything
             found[row.name] = ChannelBacklog(row.pending, row.oldest, row.failing)
     for channel in undeliverable.since(connection):
         name = MAILTO if is_mail(channel) else channel

@@ -2,7 +2,7 @@
 
 A claim looks for one in the statement that locks the runs. On Postgres it holds a lock from before that
 statement until its commit, and `add` takes the same lock alone. So no start that missed the freeze is
-committed after it. A start that is recorded by itself has a time before the begin of each planned freeze.
+committed after it. An automatic start has a recorded time before the beginning of each planned freeze.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def _active() -> Sequence[ColumnElement[bool]]:
 
 
 def next_begin() -> ScalarSelect[datetime | None]:
-    """Return when the next planned freeze begins after the time `now`; NULL if there is none."""
+    """Return the query for when the next planned freeze begins after `now`; NULL if none is planned."""
     now = bindparam("now", type_=Instant())
     return (
         select(func.min(freezes.c.from_at)).where(text(NOT_THAWED), freezes.c.from_at > now).scalar_subquery()
@@ -58,7 +58,7 @@ def next_begin() -> ScalarSelect[datetime | None]:
 
 
 def spans() -> Select[Any]:
-    """Return the query for the begin and the end of each freeze that was not thawed."""
+    """Return the query for the beginning and the end of each freeze that was not thawed."""
     began = case(
         (freezes.c.from_at <= freezes.c.created_at, literal(_ALWAYS, Instant())), else_=freezes.c.from_at
     )

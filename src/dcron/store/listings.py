@@ -11,13 +11,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    BindParameter,
     Connection,
     FromClause,
     Row,
     Select,
     and_,
-    bindparam,
     false,
     func,
     or_,
@@ -25,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-from dcron.database import Reply
+from dcron.database import Reply, one_of
 from dcron.model import LATE_AFTER, Run, Task
 from dcron.schema import ALIVE, DEAD, DUE, FINISHED, NO_TRIAL, WAITING, changes, crontab, runs
 from dcron.store import planning, tasks
@@ -58,9 +56,9 @@ LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec
 _LIGHT_NAMES = [column.name for column in LIGHT]
 _LEFT_OUT: dict[str, Any] = {"spec": {}, "payload": None}
 
-_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
-_RUNS_BY_ID = select(*LIGHT).where(runs.c.id.in_(_IDS))
-_ALIVE_RUNS = select(*LIGHT).where(runs.c.task_id.in_(_IDS), text(ALIVE)).order_by(runs.c.id)
+_RUNS_BY_ID = select(*LIGHT).where(one_of(runs.c.id, "ids"))
+_ALIVE_RUNS = select(*LIGHT).where(one_of(runs.c.task_id, "ids"), text(ALIVE)).order_by(runs.c.id)
+_NEWEST = select(*(select(func.max(table.c.id)).scalar_subquery() for table in (changes, crontab)))
 
 
 # Tasks ------------------------------------------------------------------------------------------------
@@ -117,7 +115,7 @@ def _listed_query() -> Select[Any]:
         func.coalesce(has_failed(), false()).label("failed"),
         has_dead_letter().label("dead"),
         *tasks.COLUMNS,
-    ).where(crontab.c.id.in_(_IDS))
+    ).where(one_of(crontab.c.id, "ids"))
 
 
 def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[ListedTask]:
@@ -150,7 +148,7 @@ def _runs_by_id(connection: Connection, run_ids: set[int | None]) -> dict[int | 
 
 
 def _light_runs(reply: Reply) -> list[Run]:
-    """Return the runs of a statement that reads LIGHT."""
+    """Return the runs that a statement for the columns LIGHT has read."""
     return [run_of(dict(zip(_LIGHT_NAMES, row, strict=True)) | _LEFT_OUT) for row in reply.rows()]
 
 
@@ -161,7 +159,7 @@ def _recent_query() -> Select[Any]:
     since = func.coalesce(tenth.correlate(crontab).scalar_subquery(), 0)
     columns = (runs.c.id, runs.c.task_id, runs.c.state, runs.c.started_at, runs.c.finished_at)
     query = select(*columns).select_from(crontab).join(runs, and_(*over, runs.c.id >= since))
-    return query.where(crontab.c.id.in_(_IDS)).order_by(runs.c.id)
+    return query.where(one_of(crontab.c.id, "ids")).order_by(runs.c.id)
 
 
 def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Any]]:
@@ -174,8 +172,7 @@ def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, li
 
 def tasks_token(connection: Connection) -> tuple[int, int]:
     """Return a value that differs after tasks were added, removed or edited; it reads two index ends."""
-    newest = (select(func.max(table.c.id)).scalar_subquery() for table in (changes, crontab))
-    change, task = connection.execute(select(*newest)).one()
+    ((change, task),) = Reply(connection, _NEWEST).rows()
     return change or 0, task or 0
 
 
@@ -186,7 +183,7 @@ def count_tasks(connection: Connection, *terms: Term, now: datetime) -> int:
 
 
 def count_first(connection: Connection, terms: Sequence[Term], now: datetime, most: int) -> int:
-    """Return how many tasks match all terms, up to `most`; reads tasks until it has found so many."""
+    """Return how many tasks match all terms, up to `most`; stops reading when it has found `most`."""
     found = select(crontab.c.id).where(*conditions(TASK_FIELDS, terms, now)).limit(most).subquery()
     return connection.scalar(select(func.count()).select_from(found)) or 0
 
@@ -207,11 +204,11 @@ class LateTasks(NamedTuple):
 
     number: int
     since: datetime | None
-    """When the first of these runs was due; None without any."""
+    """When the first of these runs was due; None if no task is late."""
 
 
 def late_tasks(connection: Connection, now: datetime, most: int = 1_000) -> LateTasks:
-    """Return how many tasks are late, up to `most`; reads the late runs alone, lane by lane."""
+    """Return how many tasks are late, up to `most`, and since when; reads only late runs, lane by lane."""
     late: dict[int, datetime] = {}
     lane = ""
     for _ in range(_PAGES_OF_LANES):
@@ -228,7 +225,7 @@ def late_tasks(connection: Connection, now: datetime, most: int = 1_000) -> Late
 def _late_tasks(
     connection: Connection, head: planning.LaneHead, now: datetime, most: int
 ) -> Iterator[tuple[int, datetime]]:
-    """Yield the late tasks of a lane, the longest late first, and since when they are late."""
+    """Yield the ids of the late tasks of a lane, the longest late first, and since when each is late."""
     late = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at < now - LATE_AFTER, text(NO_TRIAL))
     since = func.min(runs.c.due_at)
     query = select(runs.c.task_id, since).where(*late).group_by(runs.c.task_id).order_by(since).limit(most)
@@ -350,7 +347,7 @@ class DeadTask:
 def dead_tasks(connection: Connection, terms: Sequence[Term], limit: int, now: datetime) -> list[DeadTask]:
     """Return the tasks with dead letters that match all terms, those with the newest first.
 
-    With terms, only the newest MOST_SEARCHED dead letters are looked at.
+    With terms, search only the newest MOST_SEARCHED dead letters.
     """
     source: FromClause = runs
     dead: list[Any] = [text(DEAD)]

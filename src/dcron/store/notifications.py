@@ -34,6 +34,7 @@ from sqlalchemy import (
     update,
 )
 
+from dcron.channels import MAIL_PREFIX, MAILTO
 from dcron.database import Database
 from dcron.errors import ROW_ERRORS, UsageError
 from dcron.fields.kinds import NONE
@@ -59,8 +60,6 @@ _LONGEST_ERROR = 300
 OUTPUT = "output"
 TEST = "test"
 """The fact of a notification that only tests its channel; its value is the actor."""
-MAILTO = "mailto"
-"""The name by which nodes offer to send to all channels `mailto:ADDRESS`."""
 COLUMNS = [notifications.c[name] for name in Notification.__dataclass_fields__]
 
 
@@ -117,7 +116,7 @@ def waiting_channels(connection: Connection, channels: Collection[str], now: dat
 def _offered() -> ColumnElement[bool]:
     rows = notifications.c
     named = rows.channel.in_(bindparam("channels", expanding=True))
-    return or_(named, and_(bindparam("mails", type_=Boolean()), rows.channel.like(f"{MAILTO}:%")))
+    return or_(named, and_(bindparam("mails", type_=Boolean()), rows.channel.like(f"{MAIL_PREFIX}%")))
 
 
 def _is_due(now: Any, far: Any) -> ColumnElement[bool]:

@@ -51,10 +51,10 @@ def run_from(row: Row[Any], **left_out: Any) -> Run:
 
 
 def run_of(values: dict[str, Any]) -> Run:
-    """Return the run of a stored value for each of its fields; it keeps and changes `values`."""
+    """Return the run with these stored values, one for each field. The run changes `values` and keeps it."""
     values["trigger"], values["state"] = Trigger(values["trigger"]), RunState(values["state"])
     values["blocked"] = values["blocked"] and Block(values["blocked"])
-    # Without the constructor of a frozen dataclass, which takes four times as long, and without a copy.
+    # The constructor of a frozen dataclass takes four times as long, and lists read thousands of runs.
     run = object.__new__(Run)
     object.__setattr__(run, "__dict__", values)
     return run

@@ -14,6 +14,7 @@ from sqlalchemy import (
     cast,
     false,
     func,
+    literal_column,
     not_,
     or_,
     select,
@@ -104,14 +105,19 @@ def has_failed() -> ColumnElement[bool]:
 
     A success clears it. Skipped and cancelled runs do not count.
     """
-    failed: ColumnElement[bool] = latest_ended(runs.c.state).in_(_FAILURES)
+    failed: ColumnElement[bool] = latest_ended(runs.c.state).in_(_literals(_FAILURES))
     return failed
 
 
 def latest_ended(column: Column[Any]) -> Any:
     """Select a column of the task's latest finished run; skipped and cancelled runs do not count."""
-    ended = of_task(column, runs.c.state.in_([RunState.SUCCEEDED, *_FAILURES]))
+    ended = of_task(column, runs.c.state.in_(_literals([RunState.SUCCEEDED, *_FAILURES])))
     return ended.order_by(runs.c.id.desc()).limit(1).scalar_subquery()
+
+
+def _literals(states: Sequence[RunState]) -> list[ColumnElement[str]]:
+    """Return the states as parts of the statement's text, so that it is compiled once."""
+    return [literal_column(repr(state.value)) for state in states]
 
 
 def has_dead_letter() -> ColumnElement[bool]:

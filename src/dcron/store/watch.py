@@ -76,9 +76,9 @@ _MOST_LANES = 3
 _MOST_ALIVE = 10_000
 """Runs that are alive at once: more than the slots of most fleets."""
 STALE_PAGE = 2_500
-"""Tasks of one step whose last success is looked at."""
+"""Tasks whose last success one step checks."""
 _MOST_STALE = 500
-"""Tasks of one step that are reported as stale."""
+"""Most tasks that one step reports as stale."""
 _OVERLAP = timedelta(seconds=60)
 """How long before the last round a transaction may have begun that was not visible to it."""
 _LONGEST_BACK = timedelta(hours=1)
@@ -240,7 +240,7 @@ class Look:
     # What opens alerts ------------------------------------------------------------------------------
 
     def causes(self) -> Iterator[Cause]:
-        """Yield what is wrong, on the pages that this look reads: in a later step, those that follow."""
+        """Yield what is wrong on the pages that this look reads. Each step of a round reads other pages."""
         if self._is_first or "late" in self.position:
             yield from self._late()
         if self._is_first or "stale" in self.position:
@@ -366,9 +366,9 @@ class Look:
             yield _about(AlertKind.STALE, row, self.now, rules, None, facts)
 
     def _expecting_success(self) -> Select[Any]:
-        """Return the query for the next tasks that may be stale, with the texts of their columns.
+        """Return the query for the next tasks that may be stale, with `expect` and `labels` as stored texts.
 
-        Texts that many tasks share are decoded once, so a look can take in thousands of tasks.
+        The caller decodes a text that many tasks share only once. So a look can check thousands of tasks.
         """
         last = (
             select(runs.c.finished_at)
@@ -395,7 +395,7 @@ class Look:
     def _expected_success(
         self, texts: Collection[tuple[str | None, str | None]]
     ) -> dict[tuple[str | None, str | None], float | None]:
-        """Return within how many seconds tasks with these texts of `expect` and `labels` are to succeed."""
+        """Return the seconds within which tasks with these `expect` and `labels` are to succeed, or None."""
         found = {}
         for expect, labels in texts:
             own = {"expect": _decoded("expect", expect), "labels": _decoded("labels", labels)}
@@ -409,7 +409,7 @@ class Look:
         return expected is not None and not has_ended and self._has_waited(since, expected)
 
     def _tasks_to_report(self, task_ids: Sequence[int]) -> Sequence[Row[Any]]:
-        """Return what alerts about these tasks need; leave what is too much to the next step."""
+        """Return what alerts about these tasks need. Leave tasks beyond _MOST_STALE to the next step."""
         if len(task_ids) > _MOST_STALE:
             task_ids = task_ids[:_MOST_STALE]
             self._left["stale"], self.has_more = task_ids[-1], True

@@ -110,8 +110,8 @@ def test_what_is_to_come_is_nearer_with_every_second(
             assert "2027-04-04" not in screen.text()
             monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING + timedelta(hours=3))
             await screen.shows("Sun 2027-03-28 02:30:00 UTC                                in 23h 30m")
-            await screen.until(lambda: len(outlook_of(screen).coming) == COUNT)
-            assert outlook_of(screen).coming[0].at.day == 28
+            await screen.until(lambda: outlook_of(screen).coming[0].at.day == 28)
+            assert len(outlook_of(screen).coming) == COUNT
 
     asyncio.run(look())
 

@@ -96,18 +96,13 @@ def _send(channel: "Channel", name: str) -> None:
     from dataclasses import replace
 
     from dcron import trust
-    from dcron.channels import MAILTO
     from dcron.config import actor
     from dcron.notifying import Outcome, deliver
+    from dcron.policy.channels import addresses_of
     from dcron.presentation.alert_message import compose_test
 
     options = channel.resolved(os.environ, strict=os.geteuid() == trust.ROOT)
-    address = name.removeprefix(f"{MAILTO}:")
-    message = replace(
-        compose_test(name, actor()),
-        id=f"test.{secrets.token_hex(8)}",
-        to=(address,) if address != name else (),
-    )
+    message = replace(compose_test(name, actor()), id=f"test.{secrets.token_hex(8)}", to=addresses_of(name))
     (result,) = deliver(name, channel.kind, options, [message])
     if result.outcome is not Outcome.SENT:
         detail = f": {safe(result.detail)}" if result.detail else ""

@@ -301,9 +301,10 @@ def _print_starts(
     has_next: bool,
     has_end: bool,
 ) -> "list[TaskStart]":
-    """Print the starts with their notes; return them. With `has_next`, the first one from now on is bold.
+    """Print the starts with their notes, and return them.
 
-    Of frozen ones in a row the first are printed, and how many follow; they are all known if there `has_end`.
+    With `has_next`, the first start from `now` on is bold. Of several frozen starts in a row, print only the
+    first few and how many follow. Print that number only if the period `has_end`.
     """
     from dcron.cli.colours import Title
     from dcron.cli.tables import shown_line
@@ -332,7 +333,7 @@ def _print_starts(
 
 
 def _print_rest(skipped: "Sequence[TaskStart]", frozen: "FrozenTime", *, counts: bool) -> None:
-    """Print how many frozen starts follow those that are printed, and until when."""
+    """Print that frozen starts were left out, with `counts` how many, and when the freeze ends."""
     from dcron.presentation import humanize, next_runs
 
     if more := skipped[next_runs.SKIPPED_SHOWN :]:
@@ -360,15 +361,15 @@ def _preview_all(
     after, until, count = window.bounds(timezone, MOST_OF_ALL)
     with opened_crontab(db) as crontab:
         found = selected(crontab, chooser) if chooser else watched(crontab.tasks(), "reading tasks")
-        lines = [task for task in found if task.enabled]
-        planned = crontab.planned_occurrences([task.id for task in lines if task.jitter])
+        enabled = [task for task in found if task.enabled]
+        planned = crontab.planned_occurrences([task.id for task in enabled if task.jitter])
         frozen = Freezes(crontab).frozen_time()
     planned = planned if after >= window.now else {}
-    starts = agenda.starts(lines, planned, after, until, count, MOST_OF_ALL, frozen)
+    starts = agenda.starts(enabled, planned, after, until, count, MOST_OF_ALL, frozen)
     here = zone(timezone)
     if as_json:
-        shown = agenda.print_json(starts, lines, here, window.now)
+        shown = agenda.print_json(starts, enabled, here, window.now)
     else:
-        shown = agenda.print_agenda(starts, lines, here, window.now, frozen)
+        shown = agenda.print_agenda(starts, enabled, here, window.now, frozen)
     if until and shown >= count:
         console.note(f"there are more than {shown:,} starts until then; the rest is left out")

@@ -25,7 +25,7 @@ _KINDS: dict[str, type[str]] = {
     "frozen": Notable,
     "paused": Notable,
 }
-"""Of causes by their codes."""
+"""The kinds of causes by their codes; the others are a `Title`."""
 
 
 def command(
@@ -66,7 +66,7 @@ def command(
 
 
 def _kind(cause: "Cause") -> type[str]:
-    """Return the kind of the cause's time, or of the cause if it is about no time, for colours."""
+    """Return the class that sets the colour of the cause's time, or of its text if it has no time."""
     if cause.code == "ran":
         state = RunState(cause.facts["state"])
         return AlarmCell if state.is_failure else GoodCell if state is RunState.SUCCEEDED else Title

@@ -15,6 +15,6 @@ SENDERS: Mapping[str, Callable[[Channel, Message], str | None]] = MappingProxyTy
         "apprise": apprise_service.send,
     }
 )
-"""Each sends one message, and returns what was wrong nevertheless. Raises SendError."""
+"""Each sends one message. It returns a warning if not all receivers got it, else None. Raises SendError."""
 
 __all__ = ["SENDERS", "Channel"]

@@ -26,7 +26,7 @@ _SMTPS, _SUBMISSION, _SMTP = 465, 587, 25
 
 
 def send(channel: Channel, message: Message) -> str | None:
-    """Send the mail; return which addresses did not get it. Raises SendError."""
+    """Send the mail. Return which addresses the server refused, or None. Raises SendError."""
     mail = compose(channel, message)
     if "smtp" in channel.options:
         return _send_by_smtp(channel.options, mail)

@@ -30,7 +30,7 @@ _UNUSABLE = "this release of dcron cannot use it"
 _LOOK_BACK = timedelta(days=7)
 """How far back durations are judged."""
 MOST_OWNED = 10_000
-"""Tasks of sources that one examination compares with what was applied."""
+"""Most owned tasks that one examination checks for drift."""
 
 
 class Doctor:

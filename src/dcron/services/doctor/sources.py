@@ -1,4 +1,4 @@
-"""Tasks that are not what their sources say any more."""
+"""Examine owned tasks for drift: changes by hand since their source was applied."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ from dcron.services.doctor.finding import Finding, named
 
 
 def examine(owned: Iterable[Task]) -> Iterator[Finding]:
-    """Yield the tasks among these that were changed by hand since their source was applied."""
+    """Yield a finding that names the drifted tasks among these, if there are any."""
     drifted = [task.name for task in owned if is_drifted(task)]
     if drifted:
         yield Finding(

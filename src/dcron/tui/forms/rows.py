@@ -51,6 +51,8 @@ class Row(Widget):
         )
         self.error = ""
         """The error that is shown."""
+        self._refusal = ""
+        """Why a pasted text was refused; shown until the text changes, unless the text is wrong."""
 
     def compose(self) -> ComposeResult:
         yield self._entry
@@ -86,6 +88,7 @@ class Row(Widget):
 
     def show_error(self, text: str) -> None:
         """Show an error; an empty text removes it."""
+        text = text or self._refusal
         if text == self.error:
             return
         self.error = text
@@ -106,6 +109,7 @@ class Row(Widget):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Post it as a change of the row."""
         event.stop()
+        self._refusal = ""
         self.post_message(self.Changed(self))
 
     def on_choice_entry_changed(self, event: "ChoiceEntry.Changed") -> None:
@@ -116,10 +120,11 @@ class Row(Widget):
     def on_entry_refused(self, event: Entry.Refused) -> None:
         """Show that the pasted text is too long."""
         event.stop()
-        self.show_error(
+        self._refusal = (
             f"the pasted text has {event.length:,} characters, more than the {LONGEST:,} of a line here;"
             " leave the form and press E to edit the task as text"
         )
+        self.show_error(self._refusal)
 
     def _placeholder(self) -> str:
         if self._locked is not None:
