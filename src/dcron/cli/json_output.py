@@ -39,7 +39,7 @@ _FIRST = ("name", "schedule", "timezone", "command", "argv")
 
 
 def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
-    """A task with its next and last run."""
+    """Return a task with its next and last run."""
     from dcron.policy.ownership import is_drifted
 
     task = view.task
@@ -373,7 +373,7 @@ def chunk_shape(chunk: "Chunk") -> dict[str, Any]:
 
 
 def freeze_shape(freeze: Freeze, now: datetime) -> dict[str, Any]:
-    """A freeze."""
+    """Return a freeze."""
     from dcron.policy.freezes import state_of
 
     return {
@@ -414,7 +414,7 @@ def forecast_shape(outlook: "Outlook", timezone: str) -> dict[str, Any]:
 
 
 def comparison_shape(found: "ForecastComparison") -> dict[str, Any]:
-    """Return what a change of the crontab does to its load."""
+    """Return how a change of the crontab changes its load."""
     return {
         "from": instant(found.after.begin),
         "until": instant(found.after.until),

@@ -130,20 +130,20 @@ class TaskRows:
 
 @dataclass(frozen=True)
 class Activity:
-    """What is cheap enough to be read after every change."""
+    """The figures that are cheap enough to be read after every change."""
 
     running: int
     idle: str | None
     """Why no agent takes any run at all; None when one may."""
     alerts: UnacknowledgedAlerts | None
-    """What is wrong now; None when there are no unacknowledged alerts."""
+    """The open alerts that are not acknowledged; None without any."""
     frozen: Freeze | None = None
     """The freeze that holds now; of several the one that ends last."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many tasks there are, and how many of these match the filters of these names."""
+    """The figures of the header: how many tasks there are, and how many are failed, paused or late."""
 
     tasks: int
     activity: Activity
@@ -199,7 +199,7 @@ class QueueUse(NamedTuple):
 
 @dataclass(frozen=True)
 class FleetFigures:
-    """What all nodes together have to do."""
+    """The work of all nodes together."""
 
     due: DueRuns
     queues: Sequence[QueueUse]
@@ -297,7 +297,7 @@ class Dashboard:
         ]
 
     def task_rows(self, ids: Sequence[int]) -> TaskRows:
-        """Return what a list shows of these tasks."""
+        """Return these tasks as a list shows them."""
         with self.database.read() as connection:
             token = listings.tasks_token(connection)
             now = self.database.now(connection)
@@ -326,7 +326,7 @@ class Dashboard:
         return TaskDetail(replace(row, unserved=unserved), explanation, coming, held, last, statistics, graph)
 
     def rows_by_name(self, names: Sequence[str]) -> Mapping[str, TaskRow]:
-        """Return what a list shows of the tasks of these names; missing tasks are left out."""
+        """Return the tasks of these names as a list shows them; missing tasks are left out."""
         with self.database.read() as connection:
             ids = [task.id for task in tasks.by_names(connection, names)]
             found = task_rows.read(connection, ids, self.database.now(connection), for_screen=True)

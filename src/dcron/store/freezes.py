@@ -72,7 +72,7 @@ def active(connection: Connection, now: datetime) -> Freeze | None:
 
 
 def open_ones(connection: Connection, now: datetime) -> list[Freeze]:
-    """Return the freezes that hold now or will, in the order of their begins."""
+    """Return the freezes that hold now or will hold, in the order in which they begin."""
     return _read(connection, _open(), {"now": now})
 
 

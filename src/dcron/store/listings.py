@@ -52,7 +52,7 @@ WINDOW = 20_000
 _PAGES_OF_LANES = 10
 """Pages of lanes that `late_tasks` searches."""
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
-"""The columns of a run without what it executes."""
+"""The columns of a run without its spec and payload."""
 _LIGHT_NAMES = [column.name for column in LIGHT]
 _LEFT_OUT: dict[str, Any] = {"spec": {}, "payload": None}
 
@@ -89,7 +89,7 @@ def task_ids(
 
 @dataclass(frozen=True)
 class ListedTask:
-    """A task as lists show it, with its runs (without what they execute)."""
+    """A task as lists show it, with its runs (without their specs and payloads)."""
 
     task: Task
     next_run: Run | None
@@ -264,7 +264,7 @@ class RunsPage:
 
 
 def light_run(row: Row[Any]) -> Run:
-    """Return the run of a row that has LIGHT; what it executes is left out."""
+    """Return the run of a row that has LIGHT: its spec and payload are empty."""
     return run_from(row, **_LEFT_OUT)
 
 
@@ -296,9 +296,9 @@ def _finished_page(
         return RunsPage(found, _cursor(found[-1]) if len(found) == limit else None)
     # One window at a time: matches may be rare, and the terms have no index.
     searched = window.limit(WINDOW).subquery()
-    so = conditions(RUN_FIELDS, only.terms, now, searched.c)
+    matching = conditions(RUN_FIELDS, only.terms, now, searched.c)
     newest_first = (searched.c.finished_at.desc(), searched.c.id.desc())
-    query = select(searched).where(*so).order_by(*newest_first).limit(limit)
+    query = select(searched).where(*matching).order_by(*newest_first).limit(limit)
     found = [light_run(row) for row in connection.execute(query)]
     if len(found) == limit:
         return RunsPage(found, _cursor(found[-1]))

@@ -70,9 +70,9 @@ JOB = "watch"
 PAGE = 1_000
 """Rows of one statement."""
 MOST_STEPS = 10
-"""Steps of one round: what is left follows in the next one."""
+"""Steps of one round: the next round reads the remaining pages."""
 _MOST_LANES = 3
-"""Lanes of one step in which overdue runs are looked for."""
+"""Lanes of one step in which overdue runs are searched."""
 _MOST_ALIVE = 10_000
 """Runs that are alive at once: more than the slots of most fleets."""
 STALE_PAGE = 2_500
