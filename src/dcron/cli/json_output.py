@@ -42,7 +42,7 @@ def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
     """Return a task with its next and last run."""
     from dcron.policy.ownership import is_drifted
 
-    task = view.task
+    task, held = view.task, view.held_by(now)
     holder = view.alive[-1] if view.alive else None
     fields = {FIELDS[name].key: FIELDS[name].kind.to_json(getattr(task, name)) for name in DEFINITION_FIELDS}
     return {
@@ -59,6 +59,8 @@ def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
         "error": task.error,
         "failed": view.failed,
         "late": view.is_late(now),
+        "frozen": held is not None,
+        "frozen_until": instant(held.until_at) if held else None,
         "dead": view.dead,
         "source": task.source,
         "drifted": is_drifted(task),

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import Freeze, Node, Run, Task, Trigger
-from dcron.policy.freezes import FrozenTime
+from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.policy.start_times import (
     MINUTE,
     Filled,
@@ -230,6 +230,8 @@ class LatestRuns:
 
     unfinished: Sequence[Run]
     page: RunsPage
+    frozen: FrozenTime = NEVER
+    """When the crontab is and will be frozen; of the runs of one task."""
 
 
 class Dashboard:
@@ -320,10 +322,11 @@ class Dashboard:
             statistics = recent_statistics.of_task(connection, task_id, row.task.name, now)
             graph = dependencies.graph_around(connection, row.task.name)
             unserved = task_rows.why_unserved(waiting, nodes.living(connection, now))
-            frozen = freezes.frozen_time(connection, now)
+            frozen = freezes.recent(connection, now)
         held = [run for run in waiting if run.blocked or run.trigger is not Trigger.SCHEDULE]
+        row = replace(row, unserved=unserved, frozen=frozen)
         explanation, coming = _explained(row, now, frozen)
-        return TaskDetail(replace(row, unserved=unserved), explanation, coming, held, last, statistics, graph)
+        return TaskDetail(row, explanation, coming, held, last, statistics, graph)
 
     def rows_by_name(self, names: Sequence[str]) -> Mapping[str, TaskRow]:
         """Return the tasks of these names as a list shows them; missing tasks are left out."""
@@ -395,6 +398,7 @@ class Dashboard:
             return LatestRuns(
                 listings.unfinished_runs(connection, only, MOST_ALIVE, now),
                 listings.finished_runs(connection, only, None, limit, now),
+                NEVER if only.task_id is None else freezes.recent(connection, now),
             )
 
     def more_runs(self, only: RunListFilter, after: RunCursor, limit: int) -> RunsPage:

@@ -9,7 +9,7 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
-from textual.filter import LineFilter
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
@@ -18,6 +18,7 @@ from dcron.model import Node
 from dcron.safetext import safe
 from dcron.tui.ascii_filter import AsciiFilter, WholeCellScrollBar
 from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
+from dcron.tui.colours import OWN_THEMES, theme_name
 from dcron.tui.connections import Connections
 from dcron.tui.database_thread import DatabaseThread
 from dcron.tui.driver import Driver
@@ -31,7 +32,7 @@ from dcron.tui.refresher import Refresher
 from dcron.tui.requests import Requests
 from dcron.tui.settings import TuiSettings
 from dcron.tui.state import TuiState
-from dcron.tui.theme import CSS, OWN_THEMES, THEMES, VARIABLES
+from dcron.tui.theme import CSS
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
@@ -89,12 +90,13 @@ class DcronApp(MessagingApp[Exception]):
         self._key_at = 0.0
         self.main = MainScreen(lambda: self._refresher.status, self._start)
         self._ascii = AsciiFilter()
+        self._no_color = NoColor()
         ScrollBar.renderer = WholeCellScrollBar
         self.animation_level = "none"
         self.set_class(self.no_color, "-grey")
         for theme in OWN_THEMES:
             self.register_theme(theme)
-        self.theme = THEMES[settings.theme]
+        self.set_theme(settings.theme)
 
     # Threads ----------------------------------------------------------------------------------------
 
@@ -291,7 +293,7 @@ class DcronApp(MessagingApp[Exception]):
 
     def set_theme(self, name: str) -> None:
         """Use one of THEMES."""
-        self.theme = THEMES[name]
+        self.theme = theme_name(name, self.settings.colours)
 
     def start_command(self, text: str) -> None:
         """Open the prompt with a command to complete."""
@@ -357,13 +359,15 @@ class DcronApp(MessagingApp[Exception]):
         """Return the name of the key."""
         return binding.key_display or key_name(binding.key)
 
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Return the colours that Textual's own themes do not define."""
-        return dict(VARIABLES)
-
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return what changes drawn lines: with ASCII glyphs, nothing else is drawn around texts."""
+        """Return what changes drawn lines: with ASCII glyphs, nothing else is drawn around texts.
+
+        Textual chooses its filter for $NO_COLOR before there is a theme. Monochrome makes the terminal's own
+        colours black.
+        """
         filters = super().get_line_filters()
+        if self.native_ansi_color:
+            filters = [self._no_color if isinstance(each, Monochrome) else each for each in filters]
         return filters if self.settings.unicode else [*filters, self._ascii]
 
     def get_system_commands(self, screen: Any) -> Any:

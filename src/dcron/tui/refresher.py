@@ -126,9 +126,13 @@ class Refresher:
 
     def _take_activity(self, activity: "Activity") -> None:
         """Show the running runs as they are now, and not as of the last count."""
-        if self.counts and self.counts.activity != activity:
-            self.counts = replace(self.counts, activity=activity)
+        counts = self.counts
+        if counts and counts.activity != activity:
+            self.counts = replace(counts, activity=activity)
             self._app.redraw_header()
+            if counts.activity.frozen != activity.frozen:  # what was late may be held back now
+                self.count_at_next_change()
+                self.count()
 
     def _take_counts(self, found: "tuple[Counts, float]") -> None:
         self.counts, seconds = found

@@ -95,7 +95,8 @@ def _slots(nodes: Sequence[Node], now: datetime, width: int, *, unicode: bool) -
 def _due(figures: FleetFigures) -> list[Part]:
     due = figures.due
     late = (f", {due.late:,} late", ERROR) if due.late else ("", "")
-    return [_label("waiting"), (f"{plural(due.number, 'due run')}", ""), late]
+    frozen = (f", {due.frozen:,} frozen", WARNING) if due.frozen else ("", "")
+    return [_label("waiting"), (f"{plural(due.number, 'due run')}", ""), late, frozen]
 
 
 def _queues(figures: FleetFigures, width: int) -> list[Part]:
