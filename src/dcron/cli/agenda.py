@@ -91,7 +91,7 @@ def print_agenda(
 
 
 class _Shown:
-    """Counts what is shown: the starts, and the runs in each minute."""
+    """Counts the shown starts, and the runs in each minute."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -10,7 +10,7 @@ from dcron.database.engine import Database
 from dcron.database.failures import is_refusal, is_transient, lacks_tables
 from dcron.database.relay import is_noted, note
 from dcron.database.replies import Reply
-from dcron.database.rows import Columns, beside_id, locked
+from dcron.database.rows import Columns, beside_id, locked, one_of
 from dcron.database.server import SCHEMA, Protection, Replication
 
 __all__ = [
@@ -30,4 +30,5 @@ __all__ = [
     "lacks_tables",
     "locked",
     "note",
+    "one_of",
 ]

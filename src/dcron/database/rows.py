@@ -15,10 +15,12 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     ColumnElement,
+    Dialect,
     FromClause,
     Select,
     Table,
     Text,
+    TypeDecorator,
     bindparam,
     cast,
     column,
@@ -26,6 +28,9 @@ from sqlalchemy import (
     select,
     type_coerce,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
 if TYPE_CHECKING:
@@ -133,6 +138,43 @@ def sqlite_plain_insert(table: Table) -> "sqlite.Insert":
     from sqlalchemy.dialects.sqlite import insert
 
     return insert(table)
+
+
+class _IdList(TypeDecorator[Sequence[int]]):
+    """Ids as one text."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Sequence[int] | None, dialect: Dialect) -> str:
+        """Return JSON for SQLite, and an array for Postgres."""
+        ids = ",".join(map(str, value or ()))
+        return f"[{ids}]" if dialect.name == "sqlite" else f"{{{ids}}}"
+
+
+class _OneOf(FunctionElement[bool]):
+    # Without the type of a truth value: for one, SQLAlchemy would append ` = 1`, and SQLite use no index.
+    inherit_cache = True
+
+
+@compiles(_OneOf, "postgresql")
+def _any_of_array(element: _OneOf, compiler: SQLCompiler, **options: Any) -> str:
+    found, ids = (compiler.process(each, **options) for each in element.clauses)
+    return f"{found} = ANY (CAST({ids} AS BIGINT[]))"
+
+
+@compiles(_OneOf, "sqlite")
+def _in_json(element: _OneOf, compiler: SQLCompiler, **options: Any) -> str:
+    found, ids = (compiler.process(each, **options) for each in element.clauses)
+    return f"{found} IN (SELECT value FROM json_each({ids}))"
+
+
+def one_of(column: ColumnElement[int], parameter: str) -> ColumnElement[bool]:
+    """Return the condition that an id is in a list of ids, the value of this parameter.
+
+    The text of the statement is the same for any number of ids, so it is compiled once.
+    """
+    return _OneOf(column, bindparam(parameter, type_=_IdList()))
 
 
 def locked(query: Select[Any]) -> Select[Any]:

@@ -39,7 +39,7 @@ class AlreadyUndone(Refused):
 
 @dataclass(frozen=True)
 class Step:
-    """What undoes the changes of one task, calendar, queue, setting, node or freeze in a batch."""
+    """The undo of all changes of one task, calendar, queue, setting, node or freeze in a batch."""
 
     first: RecordedChange
     """The earliest of these changes; its state before is restored."""
@@ -48,13 +48,13 @@ class Step:
 
     @property
     def subject(self) -> str:
-        """The name of what is restored."""
+        """The name of the restored task, calendar and so on."""
         return self.first.subject
 
 
 @dataclass(frozen=True)
 class Undone:
-    """What was undone, or would be."""
+    """The changes that were undone, or would be."""
 
     tasks: Sequence[TaskChange]
     others: Sequence[RecordedChange]
@@ -160,8 +160,8 @@ class Undo(Service):
 
         Many changes of tasks are undone in several transactions: `check` them before.
 
-        Raises LaterChanges if later changes would be lost, unless with `force`, Refused for what cannot be
-        undone or is as it was before, and UsageError for a task that is no longer valid.
+        Raises LaterChanges if later changes would be lost, unless with `force`; Refused if a change cannot be
+        undone, or if all is as it was before; UsageError for a task that is no longer valid.
         """
         return self._undo(found, force=force, dry_run=False)
 

@@ -7,10 +7,24 @@ so an end that is recorded later changes the row itself: its run can no longer b
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cache
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Row,
+    Select,
+    bindparam,
+    delete,
+    insert,
+    select,
+    text,
+    update,
+)
 
+from dcron.database import Reply
 from dcron.model import RunState
 from dcron.policy.statistics import DAY, Durations, Totals, day_of, last_settled_day, start_of
 from dcron.schema import NO_TRIAL, daily_statistics, maintenance_jobs, runs, summed_days
@@ -55,9 +69,14 @@ def days(connection: Connection, first: date, last: date) -> set[date]:
 
 def newest(connection: Connection, last: date) -> date | None:
     """Return the newest day up to `last` that is summed up."""
-    known = select(summed_days.c.day).where(summed_days.c.day <= last.isoformat())
-    found = connection.scalar(known.order_by(summed_days.c.day.desc()).limit(1))
-    return _day(found) if found else None
+    found = Reply(connection, _newest(), {"last": last.isoformat()}).rows()
+    return _day(found[0].day) if found else None
+
+
+@cache
+def _newest() -> Executable:
+    known = select(summed_days.c.day).where(summed_days.c.day <= bindparam("last"))
+    return known.order_by(summed_days.c.day.desc()).limit(1)
 
 
 def pruned(connection: Connection, first: date, last: date) -> set[date]:

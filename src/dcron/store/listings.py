@@ -11,13 +11,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    BindParameter,
     Connection,
     FromClause,
     Row,
     Select,
     and_,
-    bindparam,
     false,
     func,
     or_,
@@ -25,10 +23,12 @@ from sqlalchemy import (
     text,
 )
 
-from dcron.database import Reply
-from dcron.model import LATE_AFTER, Run, Task
+from dcron.database import Reply, one_of
+from dcron.model import Run, Task
+from dcron.policy import Lane
 from dcron.schema import ALIVE, DEAD, DUE, FINISHED, NO_TRIAL, WAITING, changes, crontab, runs
 from dcron.store import planning, tasks
+from dcron.store.lateness import Lateness, is_requested
 from dcron.store.runs import run_from, run_of
 from dcron.store.search_terms import (
     RUN_FIELDS,
@@ -54,13 +54,13 @@ WINDOW = 20_000
 _PAGES_OF_LANES = 10
 """Pages of lanes that `late_tasks` searches."""
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
-"""The columns of a run without what it executes."""
+"""The columns of a run without its spec and payload."""
 _LIGHT_NAMES = [column.name for column in LIGHT]
 _LEFT_OUT: dict[str, Any] = {"spec": {}, "payload": None}
 
-_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
-_RUNS_BY_ID = select(*LIGHT).where(runs.c.id.in_(_IDS))
-_ALIVE_RUNS = select(*LIGHT).where(runs.c.task_id.in_(_IDS), text(ALIVE)).order_by(runs.c.id)
+_RUNS_BY_ID = select(*LIGHT).where(one_of(runs.c.id, "ids"))
+_ALIVE_RUNS = select(*LIGHT).where(one_of(runs.c.task_id, "ids"), text(ALIVE)).order_by(runs.c.id)
+_NEWEST = select(*(select(func.max(table.c.id)).scalar_subquery() for table in (changes, crontab)))
 
 
 # Tasks ------------------------------------------------------------------------------------------------
@@ -79,19 +79,20 @@ def task_ids(
 
     With `coming`, only tasks that run now or have a run to come.
     """
-    key = TASK_ORDERS[order](now)
+    late = Lateness(connection, now)
+    key = TASK_ORDERS[order](late)
     ordered = (key.desc() if reverse else key.asc()).nulls_last()
     ties = [] if order == "name" else [crontab.c.name]
     if order == "name":  # as the index has it: with NULLS LAST, Postgres sorts all names
         ordered = crontab.c.name.desc() if reverse else crontab.c.name.asc()
-    matching = [*conditions(TASK_FIELDS, terms, now), *([has_open_run()] if coming else [])]
+    matching = [*conditions(TASK_FIELDS, terms, late), *([has_open_run()] if coming else [])]
     query = select(crontab.c.id).where(*matching).order_by(ordered, *ties)
     return array("q", connection.scalars(query.limit(MOST_IDS)))
 
 
 @dataclass(frozen=True)
 class ListedTask:
-    """A task as lists show it, with its runs (without what they execute)."""
+    """A task as lists show it, with its runs (without their specs and payloads)."""
 
     task: Task
     next_run: Run | None
@@ -101,6 +102,8 @@ class ListedTask:
     alive: Sequence[Run]
     due_since: datetime | None
     """When the first waiting run that is not blocked is, or was, due (UTC)."""
+    requested_since: datetime | None
+    """The same of the first of them that a person requested: a freeze does not hold it back."""
     failed: bool
     """Whether its latest finished run failed or was lost, as `has_failed` defines it."""
     dead: bool
@@ -114,10 +117,11 @@ def _listed_query() -> Select[Any]:
         next_id.scalar_subquery().label("next_id"),
         of_latest(runs.c.id).label("last_id"),
         first_due().label("due_since"),
+        first_due(DUE, is_requested()).label("requested_since"),
         func.coalesce(has_failed(), false()).label("failed"),
         has_dead_letter().label("dead"),
         *tasks.COLUMNS,
-    ).where(crontab.c.id.in_(_IDS))
+    ).where(one_of(crontab.c.id, "ids"))
 
 
 def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[ListedTask]:
@@ -136,6 +140,7 @@ def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[Listed
             found.get(row.last_id),
             alive.get(row.id, ()),
             row.due_since,
+            row.requested_since,
             row.failed,
             row.dead,
         )
@@ -161,7 +166,7 @@ def _recent_query() -> Select[Any]:
     since = func.coalesce(tenth.correlate(crontab).scalar_subquery(), 0)
     columns = (runs.c.id, runs.c.task_id, runs.c.state, runs.c.started_at, runs.c.finished_at)
     query = select(*columns).select_from(crontab).join(runs, and_(*over, runs.c.id >= since))
-    return query.where(crontab.c.id.in_(_IDS)).order_by(runs.c.id)
+    return query.where(one_of(crontab.c.id, "ids")).order_by(runs.c.id)
 
 
 def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Any]]:
@@ -174,20 +179,20 @@ def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, li
 
 def tasks_token(connection: Connection) -> tuple[int, int]:
     """Return a value that differs after tasks were added, removed or edited; it reads two index ends."""
-    newest = (select(func.max(table.c.id)).scalar_subquery() for table in (changes, crontab))
-    change, task = connection.execute(select(*newest)).one()
+    ((change, task),) = Reply(connection, _NEWEST).rows()
     return change or 0, task or 0
 
 
 def count_tasks(connection: Connection, *terms: Term, now: datetime) -> int:
     """Return how many tasks match all terms; reads all tasks."""
-    query = select(func.count()).select_from(crontab).where(*conditions(TASK_FIELDS, terms, now))
-    return connection.scalar(query) or 0
+    matching = conditions(TASK_FIELDS, terms, Lateness(connection, now))
+    return connection.scalar(select(func.count()).select_from(crontab).where(*matching)) or 0
 
 
 def count_first(connection: Connection, terms: Sequence[Term], now: datetime, most: int) -> int:
     """Return how many tasks match all terms, up to `most`; stops reading when it has found `most`."""
-    found = select(crontab.c.id).where(*conditions(TASK_FIELDS, terms, now)).limit(most).subquery()
+    matching = conditions(TASK_FIELDS, terms, Lateness(connection, now))
+    found = select(crontab.c.id).where(*matching).limit(most).subquery()
     return connection.scalar(select(func.count()).select_from(found)) or 0
 
 
@@ -203,36 +208,40 @@ def count_dead(connection: Connection, most: int) -> int:
 
 
 class LateTasks(NamedTuple):
-    """Tasks with a run that has been due, unblocked, for longer than LATE_AFTER."""
+    """Tasks with a late run, as `policy.lateness` defines it."""
 
     number: int
     since: datetime | None
-    """When the first of these runs was due; None if no task is late."""
+    """Since when the first of these runs has waited, frozen time excluded; None if no task is late."""
 
 
 def late_tasks(connection: Connection, now: datetime, most: int = 1_000) -> LateTasks:
     """Return how many tasks are late, up to `most`, and since when; reads only late runs, lane by lane."""
-    late: dict[int, datetime] = {}
-    lane = ""
+    found: dict[int, datetime] = {}
+    late, lane = Lateness(connection, now), ""
     for _ in range(_PAGES_OF_LANES):
         heads, lane = planning.heads_after(connection, lane)
         for head in heads:
-            if head.due_at < now - LATE_AFTER and len(late) < most:
-                for task_id, since in _late_tasks(connection, head, now, most):
-                    late[task_id] = min(since, late.get(task_id, since))
+            if late.may_be(head.due_at) and len(found) < most:
+                for task_id, since in _late_tasks(connection, head.lane, late, most):
+                    found[task_id] = min(since, found.get(task_id, since))
         if not lane:
             break
-    return LateTasks(min(len(late), most), min(late.values(), default=None))
+    return LateTasks(min(len(found), most), min(found.values(), default=None))
 
 
 def _late_tasks(
-    connection: Connection, head: planning.LaneHead, now: datetime, most: int
+    connection: Connection, lane: Lane, late: Lateness, most: int
 ) -> Iterator[tuple[int, datetime]]:
-    """Yield the ids of the late tasks of a lane, the longest late first, and since when each is late."""
-    late = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at < now - LATE_AFTER, text(NO_TRIAL))
-    since = func.min(runs.c.due_at)
-    query = select(runs.c.task_id, since).where(*late).group_by(runs.c.task_id).order_by(since).limit(most)
-    yield from ((row[0], row[1]) for row in connection.execute(query))
+    """Yield the ids of the late tasks of a lane, and since when each waits; the longest wait first."""
+    if (before := late.of_lane(lane)) is None:
+        return
+    of_lane = (text(DUE), runs.c.lane == str(lane), runs.c.due_at < before, text(NO_TRIAL))
+    due_at = func.min(runs.c.due_at)
+    query = select(runs.c.task_id, due_at).where(*of_lane).group_by(runs.c.task_id).order_by(due_at)
+    frozen = late.frozen_for(lane)
+    for task_id, due in connection.execute(query.limit(most)):
+        yield task_id, late.now - frozen.waited(due, late.now)
 
 
 # Runs -------------------------------------------------------------------------------------------------
@@ -267,7 +276,7 @@ class RunsPage:
 
 
 def light_run(row: Row[Any]) -> Run:
-    """Return the run of a row that has LIGHT; what it executes is left out."""
+    """Return the run of a row that has LIGHT: its spec and payload are empty."""
     return run_from(row, **_LEFT_OUT)
 
 
@@ -285,7 +294,7 @@ def finished_runs(
     if page.end:
         trials = trials.where(runs.c.id > page.end.id)
     searched = trials.subquery()
-    query = select(searched).where(*conditions(RUN_FIELDS, only.terms, now, searched.c))
+    query = select(searched).where(*conditions(RUN_FIELDS, only.terms, Lateness(connection, now), searched.c))
     found = [*page.runs, *map(light_run, connection.execute(query))]
     return RunsPage(sorted(found, key=lambda run: -run.id), page.end)
 
@@ -299,9 +308,9 @@ def _finished_page(
         return RunsPage(found, _cursor(found[-1]) if len(found) == limit else None)
     # One window at a time: matches may be rare, and the terms have no index.
     searched = window.limit(WINDOW).subquery()
-    so = conditions(RUN_FIELDS, only.terms, now, searched.c)
+    matching = conditions(RUN_FIELDS, only.terms, Lateness(connection, now), searched.c)
     newest_first = (searched.c.finished_at.desc(), searched.c.id.desc())
-    query = select(searched).where(*so).order_by(*newest_first).limit(limit)
+    query = select(searched).where(*matching).order_by(*newest_first).limit(limit)
     found = [light_run(row) for row in connection.execute(query)]
     if len(found) == limit:
         return RunsPage(found, _cursor(found[-1]))
@@ -310,7 +319,7 @@ def _finished_page(
 
 def unfinished_runs(connection: Connection, only: RunListFilter, limit: int, now: datetime) -> list[Run]:
     """Return the living runs, the latest first; of one task also the waiting runs."""
-    query = select(*LIGHT).where(*conditions(RUN_FIELDS, only.terms, now, runs.c))
+    query = select(*LIGHT).where(*conditions(RUN_FIELDS, only.terms, Lateness(connection, now), runs.c))
     if only.node_id:
         query = query.where(runs.c.owner == only.node_id)
     alive = query.where(text(ALIVE))
@@ -357,7 +366,7 @@ def dead_tasks(connection: Connection, terms: Sequence[Term], limit: int, now: d
     if terms:
         newest_ones = select(*LIGHT).where(text(DEAD)).order_by(runs.c.id.desc()).limit(MOST_SEARCHED)
         source = newest_ones.subquery()
-        dead = conditions(RUN_FIELDS, terms, now, source.c)
+        dead = conditions(RUN_FIELDS, terms, Lateness(connection, now), source.c)
     newest = func.max(source.c.id)
     counted = (
         select(source.c.task_id, func.count().label("letters"), func.min(source.c.id).label("first"), newest)
@@ -393,7 +402,7 @@ def dead_letters(
     if before_id is not None:
         dead = dead.where(runs.c.id < before_id)
     searched = dead.limit(WINDOW).subquery()
-    query = select(searched).where(*conditions(RUN_FIELDS, terms, now, searched.c))
+    query = select(searched).where(*conditions(RUN_FIELDS, terms, Lateness(connection, now), searched.c))
     found = [light_run(row) for row in connection.execute(query.order_by(searched.c.id.desc()).limit(limit))]
     if len(found) == limit:
         return DeadLettersPage(found, found[-1].id)

@@ -111,9 +111,15 @@ def listing(connection: Connection, now: datetime, *, ended_since: datetime | No
 
 def living(connection: Connection, now: datetime) -> list[Node]:
     """Return the nodes whose leases are not over, in the order of their IDs."""
-    alive = (nodes.c.died_at.is_(None), nodes.c.alive_until >= now)
-    query = select(*COLUMNS, literal(0).label("running")).where(*alive).order_by(nodes.c.id)
-    return [_node_from(row) for row in connection.execute(query)]
+    return [
+        _node({**row._asdict(), "running": 0}) for row in Reply(connection, _living(), {"now": now}).rows()
+    ]
+
+
+@cache
+def _living() -> Executable:
+    alive = (nodes.c.died_at.is_(None), nodes.c.alive_until >= bindparam("now"))
+    return select(*COLUMNS).where(*alive).order_by(nodes.c.id)
 
 
 def not_ended(connection: Connection) -> list[Node]:
