@@ -16,6 +16,7 @@ from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.services.fleet import Fleet
 from dcron.tui.commands import READING_VERBS, WRITING_VERBS
+from dcron.tui.entries import Entry
 from dcron.tui.shell import OutputDialog
 from dcron.tui.state import MOST_COMMANDS, TuiState
 from tests.support.tui import Screen, Stage
@@ -88,7 +89,11 @@ def test_a_verb_of_the_shell_shows_its_output(stage: Stage, size: tuple[int, int
             await screen.shows("nothing matches every DAY")
             await screen.press("slash", *"every", "enter", "n", "N", "G", "g", "s")
             await screen.shows("save the output in a new file")
-            await screen.type(str(tmp_path / "shown.txt"))
+            await screen.press("slash", "x", "slash", "x", "enter")
+            await screen.shows("not saved: /x/x: No such file")
+            entry = screen.app.screen.query_one(Entry)
+            assert entry.value == "/x/x"
+            entry.value = str(tmp_path / "shown.txt")
             await screen.press("enter")
             await screen.shows("saved the output")
             assert "02:30:00" in (tmp_path / "shown.txt").read_text()

@@ -141,12 +141,13 @@ class DcronApp(MessagingApp[Exception]):
         self.writes.stop()
 
     def _tick(self) -> None:
-        if self.screen_stack and self.screen is self.main:  # there is no screen while the app ends
+        if self.screen_stack and self.main.is_current:  # there is no screen while the app ends
             self.main.redraw_bar()
-            if self.main.page:
-                self.main.page.tick()
             self._refresher.tick()
-            self.main.count_saved_filters()
+            if self.screen is self.main:  # behind a dialog only the header goes on
+                if self.main.page:
+                    self.main.page.tick()
+                self.main.count_saved_filters()
 
     @property
     def counts(self) -> "Counts | None":
@@ -154,11 +155,10 @@ class DcronApp(MessagingApp[Exception]):
         return self._refresher.counts
 
     def refresh_rows(self) -> bool:
-        """Read the visible rows again; return False if the main screen is not visible."""
-        page = self.main.page if self.screen is self.main else None
-        if page:
-            page.refresh_data()
-        return page is not None
+        """Read the visible rows again, unless a dialog is open; return False if no row is visible."""
+        if self.main.page and self.screen is self.main:
+            self.main.page.refresh_data()
+        return self.main.page is not None and self.main.is_current
 
     def redraw_header(self) -> None:
         """Draw the header and the tabs again."""

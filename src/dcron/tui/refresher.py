@@ -35,7 +35,7 @@ class Refreshed(Protocol):
         """Call back in the UI thread."""
 
     def refresh_rows(self) -> bool:
-        """Read the visible rows again; return False if the main screen is not visible."""
+        """Read the visible rows again, unless a dialog is open; return False if no row is visible."""
 
     def redraw_header(self) -> None:
         """Draw the header and the tabs again."""

@@ -194,6 +194,10 @@ class OutputDialog(Dialog[None]):
 
     def action_save(self) -> None:
         """Write the output to a new file."""
+        self._ask_for_file()
+
+    def _ask_for_file(self, typed: str = "", error: str = "") -> None:
+        """Ask for the name of the file; after an error, with what was typed before."""
 
         def save(name: str | None) -> None:
             if not (name and name.strip()):
@@ -202,12 +206,12 @@ class OutputDialog(Dialog[None]):
             try:
                 with path.open("x", encoding="utf-8") as file:
                     file.write(self._output + "\n")
-            except OSError as error:
-                self.host.report(f"not saved: {path}: {error.strerror}", error=True)
+            except OSError as refused:
+                self._ask_for_file(name, f"\nnot saved: {path}: {refused.strerror}")
             else:
                 self.host.report(f"saved the output in {path.absolute()}")
 
-        self.host.ask_for("save the output in a new file", save, hint="Enter saves it")
+        self.host.ask_for(f"save the output in a new file{error}", save, hint="Enter saves it", text=typed)
 
     def action_copy(self, what: str) -> None:
         text = self._output if what == "output" else self._command

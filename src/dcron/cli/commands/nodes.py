@@ -73,7 +73,7 @@ def _node_row(node: Node, now: datetime) -> list[str]:
         str(node.pid),
         AlarmCell(state.value) if state in (NodeState.LATE, NodeState.DEAD) else state.value,
         humanize.accounts(node),
-        f"{node.running}/{node.slots}",
+        f"{node.used_slots}/{node.slots}",
         humanize.ago(node.started_at, now),
         lease,
         _clock_offset(node),
