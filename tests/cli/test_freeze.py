@@ -99,6 +99,22 @@ def test_frozen_runs_of_a_preview_are_counted_and_not_listed(sqlite: Dcron) -> N
     assert "      and others, frozen until `dcron thaw`\n" in sqlite.done("preview", "tick").out
 
 
+def test_frozen_starts_of_all_tasks_are_counted_and_not_listed(sqlite: Dcron) -> None:
+    for name in ("tick", "tock"):
+        sqlite.done("add", "-n", name, "* * * * *", "true")
+    sqlite.done("freeze", "--from", "2h", "--until", "1h", "--reason", "upgrade")
+    shown = sqlite.done("preview", "--all", "--until", "4h").out
+    assert shown.count("upgrade") == 2
+    assert len([line for line in shown.splitlines() if line.startswith("and 118 more  ")]) == 1
+    assert "frozen until " in shown
+    listed = sqlite.done("preview", "--all", "--until", "4h", "--json").json["occurrences"]
+    assert sum("upgrade" in (each["reason"] or "") for each in listed) == 120
+    sqlite.done("thaw", "1")
+    sqlite.done("freeze")
+    shown = sqlite.done("preview", "--all").out
+    assert shown.splitlines()[-1].split() == ["and", "others", "frozen", "until", "`dcron", "thaw`"]
+
+
 def test_the_end_of_a_freeze_is_after_its_begin(sqlite: Dcron) -> None:
     sqlite.done("db", "init")
     frozen = sqlite.done("freeze", "--from", "2099-01-01", "--until", "+2h", "--json").json

@@ -26,6 +26,7 @@ from dcron.tui.colours import (
     terminal_colours,
     theme_name,
 )
+from dcron.tui.detail_panel import DetailPanel
 from dcron.tui.header_footer import Bar, Hints
 from dcron.tui.help import help_content
 from dcron.tui.keynames import CHANGES
@@ -394,6 +395,16 @@ def test_without_a_row_there_are_no_details(stage: Stage) -> None:
         await screen.shows("at 02:30 every day")
 
     play(stage, do, size=(120, 40))
+
+
+@pytest.mark.parametrize(("columns", "expected"), [(120, 46), (160, 56), (220, 70)])
+def test_details_are_wider_on_wide_terminals(stage: Stage, columns: int, expected: int) -> None:
+    async def do(screen: Screen) -> None:
+        await screen.shows("at 02:30 every day")
+        panels = [each for each in screen.app.screen.query(DetailPanel) if each.size]
+        assert [each.outer_size.width for each in panels] == [expected]
+
+    play(stage, do, size=(columns, 30))
 
 
 def test_groups_without_a_given_field_are_folded(stage: Stage) -> None:

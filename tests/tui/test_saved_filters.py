@@ -94,7 +94,7 @@ def test_a_long_filter_leaves_room_for_the_number_of_rows(stage: Stage) -> None:
     async def look() -> None:
         async with stage.screen(readonly=True) as screen:
             screen.app.filter_rows("name:shop | name:mail | command:report-of-the-orders")
-            await screen.until(lambda: screen.pane.is_ready)
+            await screen.shows("/nam~ders 1/3")
             (tabs,) = (line for line in screen.lines() if "6 Alerts" in line)
             assert tabs.endswith("/nam~ders 1/3")
             screen.app.filter_rows("shop")
