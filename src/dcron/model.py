@@ -420,6 +420,15 @@ class Node:
             return None
         return (self.account, str(self.uid))
 
+    @property
+    def used_slots(self) -> int:
+        """Return how many slots to show as used.
+
+        A run whose end is being recorded has left its slot, and the next run may have it already. So up to
+        twice as many runs as slots use all slots. A greater number is shown: then ends are not recorded.
+        """
+        return self.running if self.running > 2 * self.slots else min(self.running, self.slots)
+
     def state(self, now: datetime) -> NodeState:
         """Return the state at `now` by the database's clock."""
         if self.died_how:

@@ -132,4 +132,4 @@ def test_a_real_agent_reports_its_start_and_its_end(
             assert b"NOTIFY_SOCKET" not in Path(f"/proc/{child}/environ").read_bytes()
         agent.terminate()
         manager.hear("STOPPING=1")
-        assert agent.wait(20) == 0
+        assert agent.wait(PATIENCE) == 0

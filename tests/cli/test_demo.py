@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import on_terminal, until
+from tests.support.patience import PATIENCE
 from tests.support.terminal import terminal
 
 pytestmark = pytest.mark.slow
@@ -52,7 +53,7 @@ def directory(tmp_path: Path) -> Path:
 
 def test_without_a_terminal_it_shows_tasks_owners_and_completions(directory: Path) -> None:
     with start(directory) as process:
-        out, err = process.communicate(timeout=90)
+        out, err = process.communicate(timeout=2 * PATIENCE)
     assert process.returncode == 0, err
     assert "NAME" in out
     assert "heartbeat" in out
@@ -68,7 +69,7 @@ def test_a_signal_leaves_nothing_behind(directory: Path, number: signal.Signals)
     with start(directory, "--agents", "2") as process:
         until(lambda: len(list(directory.glob("*/web-*.log"))) == 2)
         process.send_signal(number)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + number
     assert "Traceback" not in err
     assert processes_of(directory) == []

@@ -8,6 +8,7 @@ import pytest
 
 from dcron.services.crontab import Crontab
 from tests.support.cli import DCRON, Dcron, until
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +48,7 @@ def test_interrupted_waiting_is_130_and_the_run_stays(sqlite: Dcron) -> None:
         assert process.stderr
         process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert (

@@ -1,10 +1,14 @@
 """`freeze`, `thaw` and `freezes`."""
 
-from datetime import datetime, timedelta
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
+from dcron.database import Database
+from dcron.schema import runs
 from tests.support.cli import Dcron
 
 PROTECTED = """\
@@ -28,6 +32,23 @@ def test_the_crontab_is_frozen_until_it_is_thawed(dcron: Dcron) -> None:
     assert "active" in dcron.done("freezes").out
     assert dcron.done("thaw").out == "freeze 1  thawed\n"
     assert "upgrade" not in dcron.done("list").err
+
+
+def test_a_list_shows_what_a_freeze_holds_back(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "backup", "@every 1h", "true")
+    sqlite.done("freeze", "--until", "+2h", "--reason", "upgrade")
+    due = datetime.now(UTC) - timedelta(minutes=10)
+    with closing(Database(sqlite.url)) as database, database.write() as connection:
+        connection.execute(update(runs).values(due_at=due, scheduled_for=due))
+    (row,) = sqlite.done("list", "--json").json
+    assert (row["late"], row["frozen"]) == (False, True)
+    assert row["frozen_until"]
+    listed = sqlite.done("list")
+    assert "frozen" in listed.out.split()
+    assert "late" not in listed.out
+    assert "upgrade; nothing starts by itself until `dcron thaw 1`" in listed.err
+    sqlite.done("thaw")
+    assert "frozen" not in sqlite.done("list").out
 
 
 def test_a_thaw_names_what_it_cannot_end(sqlite: Dcron) -> None:
@@ -76,6 +97,22 @@ def test_frozen_runs_of_a_preview_are_counted_and_not_listed(sqlite: Dcron) -> N
     assert shown.count("skipped: frozen") == 2
     assert f"      and {24 * 60 - 2:,} more, frozen until `dcron thaw`\n" in shown
     assert "      and others, frozen until `dcron thaw`\n" in sqlite.done("preview", "tick").out
+
+
+def test_frozen_starts_of_all_tasks_are_counted_and_not_listed(sqlite: Dcron) -> None:
+    for name in ("tick", "tock"):
+        sqlite.done("add", "-n", name, "* * * * *", "true")
+    sqlite.done("freeze", "--from", "2h", "--until", "1h", "--reason", "upgrade")
+    shown = sqlite.done("preview", "--all", "--until", "4h").out
+    assert shown.count("upgrade") == 2
+    assert len([line for line in shown.splitlines() if line.startswith("and 118 more  ")]) == 1
+    assert "frozen until " in shown
+    listed = sqlite.done("preview", "--all", "--until", "4h", "--json").json["occurrences"]
+    assert sum("upgrade" in (each["reason"] or "") for each in listed) == 120
+    sqlite.done("thaw", "1")
+    sqlite.done("freeze")
+    shown = sqlite.done("preview", "--all").out
+    assert shown.splitlines()[-1].split() == ["and", "others", "frozen", "until", "`dcron", "thaw`"]
 
 
 def test_the_end_of_a_freeze_is_after_its_begin(sqlite: Dcron) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.agents import agent
 from tests.support.cli import DCRON, Dcron, on_terminal, until
+from tests.support.patience import PATIENCE
 
 
 def row_of(dcron: Dcron, name: str) -> str:
@@ -44,7 +45,7 @@ def test_the_wait_for_a_drained_node_may_be_interrupted(sqlite: Dcron) -> None:
             assert waiting.stderr
             assert "still running" in waiting.stderr.readline()
             waiting.send_signal(2)
-            waiting.communicate(timeout=20)
+            waiting.communicate(timeout=PATIENCE)
         assert waiting.returncode == 130
 
 

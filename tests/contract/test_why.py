@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from sqlalchemy import insert
@@ -720,3 +721,9 @@ def test_a_minute_stands_for_the_seconds_in_it(stage: Stage) -> None:
     cause = only(stage, "backup", at("12:30"), "ran")
     assert (cause.facts["run"], cause.facts["trigger"]) == (run.id, "manual")
     assert "asked for by hand" in cause.sentence
+
+
+def test_times_are_in_the_zone_of_the_reader(stage: Stage) -> None:
+    stage.task("backup", "30 2 * * *")
+    cause, *_ = Why(stage.crontab, ZoneInfo("Asia/Tokyo")).explain("backup", NOON + timedelta(hours=14.5))
+    assert cause.time == "2027-06-02 11:30 JST"

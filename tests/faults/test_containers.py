@@ -132,7 +132,7 @@ def test_as_process_1_it_reaps_orphans_and_stops_when_asked_to(place: Path) -> N
         agent = int(Path(f"/proc/{outside.pid}/task/{outside.pid}/children").read_text().split()[0])
         enter = ["nsenter", "--target", str(agent), "--pid", "--mount", "sh", "-c"]
         for _ in range(5):
-            subprocess.run([*enter, "(sleep 0.2 &) ; exit 0"], check=True, timeout=10)
+            subprocess.run([*enter, "(sleep 0.2 &) ; exit 0"], check=True, timeout=60)
         time.sleep(0.5)
         wait_for(lambda: zombies(agent) == 0, 15, "orphans are reaped")
         assert outside.poll() is None

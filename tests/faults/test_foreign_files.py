@@ -142,9 +142,11 @@ def test_a_node_directory_of_another_account_kills_nothing(
         subprocess.run(["chown", "-R", ACCOUNT, real], check=True)
     second = team.start_agent("two", lease=5)
     team.wait_until_alive(2)
+    refusal = f"what is in {forged} is not recorded"
+    wait_for(lambda: refusal in second.log.read_text(), 15, "it has looked")
     time.sleep(3)  # heartbeats, at each of which it looks again
     assert [each.id for each in team.runs(RunState.RUNNING, task="job")] == [run.id]
-    assert second.log.read_text().count(f"what is in {forged} is not recorded") == 1
+    assert second.log.read_text().count(refusal) == 1
     assert (real / f"{run.id}.0").read_bytes() == b"backup completed OK"
     os.kill(second.process.pid, signal.SIGTERM)
     assert second.wait(20) == 0

@@ -81,7 +81,7 @@ def test_isolated_commands_see_each_other_alone_and_end_as_others_do(team: Clust
     agent = team.start_agent("only", "--isolate", lease=LEASE)
     team.wait_until_alive(1)
     seen = team.directory / "seen"
-    task = team.add("look", "0 0 1 1 *", f"ls -d /proc/[0-9]* >{seen}; sleep {marker}", timeout=2.0)
+    task = team.add("look", "0 0 1 1 *", f"ls -d /proc/[0-9]* >{seen}; sleep {marker}", timeout=6.0)
     run = team.crontab.run(task)
     wait_for(lambda: team.crontab.find_run(run.id).state is RunState.FAILED, 15, "its time is over")
     assert "/proc/1\n" in seen.read_text()
@@ -140,7 +140,7 @@ def test_an_agent_that_may_not_isolate_says_what_it_needs(database_url: str, tmp
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
     assert done.returncode == 2
     assert "--isolate: commands cannot be isolated here: it needs root with CAP_SYS_ADMIN" in done.stderr

@@ -139,13 +139,18 @@ def test_every_node_runs_its_share_of_each_occurrence_once(team: Cluster) -> Non
         team.start_agent(name, lease=30)
     team.wait_until_alive(3)
     team.add("each", "@every 2s", team.entry("$DCRON_NODE"), every_node=True)
-    wait_for(lambda: len(team.ledger()) >= 9, 30, "three occurrences")
-    by_turn: dict[str, list[str]] = {}
-    for _, occurrence, _, node in team.ledger():
-        by_turn.setdefault(occurrence, []).append(node)
-    whole = list(by_turn.values())[:-1]  # the last one may still be under way
-    assert len(whole) >= 2
-    assert [sorted(nodes) for nodes in whole] == [["web-1", "web-2", "web-3"]] * len(whole)
+
+    def nodes_of_occurrences() -> list[list[str]]:
+        """Return where each occurrence was started."""
+        found: dict[str, list[str]] = {}
+        for _, occurrence, _, node in team.ledger():
+            found.setdefault(occurrence, []).append(node)
+        return [sorted(nodes) for nodes in found.values()]
+
+    all_three = ["web-1", "web-2", "web-3"]
+    wait_for(lambda: nodes_of_occurrences().count(all_three) >= 3, 30, "three occurrences on all nodes")
+    # A busy node may skip a share, because its run before is not over; it never runs one twice.
+    assert [nodes for nodes in nodes_of_occurrences() if len(set(nodes)) < len(nodes)] == []
 
 
 def test_an_event_starts_its_tasks_once_by_hand_and_by_sql(team: Cluster) -> None:

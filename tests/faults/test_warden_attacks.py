@@ -245,7 +245,7 @@ def test_nothing_outlives_its_run(harness: Harness, escape: str, ending: str) ->
     script = ESCAPES[escape].format(sleep=f"sleep {seconds}") + " sleep 300"
     neighbour = harness.start("sleep", "300", user=OTHER, run_id=50)
     harness.pid(neighbour)
-    run = harness.shell(script, user=ACCOUNT, grace=0.2, timeout=2.0 if ending == "timeout" else None)
+    run = harness.shell(script, user=ACCOUNT, grace=0.2, timeout=4.0 if ending == "timeout" else None)
     wait_for(lambda: harness.listen(0.01) or sleepers(seconds), 10, "it got away")
     wait_for(lambda: sleepers(seconds), 10, "it got away")
     time.sleep(0.3)  # and lost its parents

@@ -47,7 +47,7 @@ It gets the mark of these backwards: what it forks on the way to them is not cou
 SIZE_OF_TREE = 7
 
 AGENT = """
-import json, math, sys
+import json, math, sys, threading
 from pathlib import Path
 from dcron.warden.client import Finished, Job, Warden, WardenGone
 from dcron.warden.descendants import kill_descendants
@@ -61,6 +61,13 @@ warden.set_deadline(boottime() + lease, grace=0.3)
 env = {"PATH": "/usr/bin:/bin"}
 warden.start([Job(run_id=i, argv=tuple(c), env=env) for i, c in enumerate(commands, 1)])
 print(warden.pid, flush=True)
+
+def renew():
+    for line in sys.stdin:
+        warden.set_deadline(boottime() + float(line), grace=0.3)
+        print("renewed", flush=True)
+
+threading.Thread(target=renew, daemon=True).start()
 while True:
     for event in warden.events(60):
         if isinstance(event, Finished):
@@ -138,6 +145,13 @@ class Agent:
         """Return the next line it prints."""
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
+
+    def renew(self, lease: float) -> None:
+        """Let the lease end so many seconds from now."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{lease}\n")
+        self.process.stdin.flush()
+        assert self.line() == "renewed"
 
     def kill(self) -> None:
         """Kill it, whatever state it is in."""
@@ -373,8 +387,9 @@ def test_a_deadline_that_is_moved_in_time_never_comes(harness: Harness) -> None:
 
 
 def test_the_deadline_passes_for_a_frozen_agent(tmp_path: Path, marked: Marked) -> None:
-    with Agent(tmp_path / "spool", 4.0, marked.tree(), marked.sleeper()) as agent:
+    with Agent(tmp_path / "spool", 3600.0, marked.tree(), marked.sleeper()) as agent:
         until(lambda: len(marked.alive()) == SIZE_OF_TREE + 1)
+        agent.renew(4.0)
         agent.process.send_signal(signal.SIGSTOP)
         assert len(marked.alive()) == SIZE_OF_TREE + 1
         until(lambda: marked.alive() == [], 6.0)
@@ -470,9 +485,10 @@ def test_of_agent_warden_and_guard_the_last_one_ends_the_commands(
 
 
 def test_the_deadline_passes_for_a_frozen_agent_and_a_frozen_warden(tmp_path: Path, marked: Marked) -> None:
-    begun = boottime()
-    with Agent(tmp_path / "spool", 4.0, marked.tree(), marked.sleeper()) as agent:
+    with Agent(tmp_path / "spool", 3600.0, marked.tree(), marked.sleeper()) as agent:
         until(lambda: len(marked.alive()) == SIZE_OF_TREE + 1)
+        begun = boottime()
+        agent.renew(4.0)
         for pid in (agent.process.pid, agent.warden):
             os.kill(pid, signal.SIGSTOP)
         until(lambda: marked.alive() == [], 7.0)

@@ -60,7 +60,7 @@ class AgentProcess:
     def kill(self) -> None:
         """Kill it as a power cut would."""
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
 
     def freeze(self) -> None:
         self.process.send_signal(signal.SIGSTOP)

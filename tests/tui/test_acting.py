@@ -10,7 +10,7 @@ import pytest
 from dcron.model import RunState
 from dcron.services.history import History
 from dcron.store.runs import RunFilter
-from dcron.tui import modals
+from dcron.tui import modals, refresher
 from dcron.tui.suspend import suspended
 from tests.support.tui import Stage, many
 
@@ -404,3 +404,22 @@ def test_a_wrong_name_of_a_protected_context_is_answered(stage: Stage) -> None:
 
     asyncio.run(look())
     assert stage.crontab.get("backup")
+
+
+def test_the_header_goes_on_behind_a_dialog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.add("backup")
+    monkeypatch.setattr(refresher, "COUNTS_EVERY", 0.0)
+    monkeypatch.setattr(refresher, "COUNTS_SHARE", 0)
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.until(lambda: " 1 task " in screen.lines()[0])
+            await screen.press("D")
+            await screen.shows("delete backup?")
+            clock = screen.lines()[0][-14:]
+            stage.add("report")
+            await screen.until(lambda: " 2 tasks " in screen.lines()[0])
+            await screen.until(lambda: screen.lines()[0][-14:] != clock)
+            assert "delete backup?" in screen.text()
+
+    asyncio.run(look())

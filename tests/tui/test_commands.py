@@ -16,6 +16,7 @@ from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.services.fleet import Fleet
 from dcron.tui.commands import READING_VERBS, WRITING_VERBS
+from dcron.tui.entries import Entry
 from dcron.tui.shell import OutputDialog
 from dcron.tui.state import MOST_COMMANDS, TuiState
 from tests.support.tui import Screen, Stage
@@ -88,7 +89,11 @@ def test_a_verb_of_the_shell_shows_its_output(stage: Stage, size: tuple[int, int
             await screen.shows("nothing matches every DAY")
             await screen.press("slash", *"every", "enter", "n", "N", "G", "g", "s")
             await screen.shows("save the output in a new file")
-            await screen.type(str(tmp_path / "shown.txt"))
+            await screen.press("slash", "x", "slash", "x", "enter")
+            await screen.shows("not saved: /x/x: No such file")
+            entry = screen.app.screen.query_one(Entry)
+            assert entry.value == "/x/x"
+            entry.value = str(tmp_path / "shown.txt")
             await screen.press("enter")
             await screen.shows("saved the output")
             assert "02:30:00" in (tmp_path / "shown.txt").read_text()
@@ -226,3 +231,28 @@ def test_words_of_a_verb_are_options_verbs_and_names_of_this_crontab(stage: Stag
     assert found("forecast", "--until", "") == []
     assert found("hold", "--reason", "2d", "ba") == ["backup"]
     assert found("nonsense", "x") == []
+
+
+def test_a_table_does_not_wrap_and_a_colon_leaves_it_for_the_next_command(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.add("backup")
+    name = "an-export-of-the-orders-of-all-market-places-" * 2
+
+    def run(dialog: OutputDialog, environment: Mapping[str, str]) -> None:
+        dialog._post(f"TASK{' ' * len(name)}NEXT LAST\n{name}    tomorrow, at the very end\n")
+
+    monkeypatch.setattr(OutputDialog, "_run", run)
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 24)) as screen:
+            screen.app.push_screen(OutputDialog(["list"], {}))
+            await screen.shows(name[:60])
+            assert "very end" not in screen.text()
+            await screen.press("l", "l", "l", "l")
+            await screen.shows("tomorrow, at the very end")
+            await screen.press("colon", "q", "u", "D")
+            assert screen.app.screen is screen.app.main
+            assert value(screen) == "quD"
+
+    play(look)

@@ -245,7 +245,7 @@ def test_a_query_that_hangs_is_told_and_keys_still_work_and_quitting_does_not_wa
         await screen.press("j")
         assert screen.table.cursor_row.task.name == "b"
 
-    assert play_while_hanging(stage, do) < 5
+    assert play_while_hanging(stage, do) < PATIENCE / 2  # the query hangs for PATIENCE
 
 
 def losing(stage: Stage, lost: threading.Event) -> Callable[[], Crontab]:
@@ -287,7 +287,7 @@ def test_a_lost_database_leaves_the_old_rows_and_comes_back(
             stage.add("report")
             lost.clear()
             await screen.shows("report")
-            assert "* live" in screen.text()
+            await screen.shows("* live")
 
     asyncio.run(look())
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -12,7 +13,7 @@ from dcron.policy.start_times import MINUTE, Minutes, StartSpan, minute_of
 from dcron.services import dashboard
 from dcron.services.dashboard import Dashboard
 from dcron.services.fleet import Fleet
-from dcron.tui.fleet.panel import bar, heights
+from dcron.tui.fleet.panel import _slots, bar, heights
 from tests.support.stage import Stage as Agents
 from tests.support.tui import Stage
 
@@ -104,6 +105,15 @@ def test_the_starts_are_counted_again_after_a_minute_or_an_edit(
     minute += MINUTE
     board.fleet()
     assert len(read) == 11
+
+
+def test_no_more_slots_are_used_than_there_are_while_ends_are_recorded(stage: Stage, agents: Agents) -> None:
+    (node,) = Dashboard(stage.crontab).nodes()
+    assert [replace(node, running=running).used_slots for running in (3, 8, 9, 16, 17)] == [3, 8, 8, 8, 17]
+    now = node.started_at
+    draining = replace(node, running=4, draining=True)
+    shown = _slots([replace(node, running=9), draining], now, 100, unicode=False)
+    assert (" 8/8 used   1 node", "") in shown
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """Labels on the screen: the filter by label, and groups of tasks."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -9,6 +9,7 @@ from dcron.errors import UsageError
 from dcron.model import RunState
 from dcron.store.search_terms import TASK_FIELDS, Term
 from dcron.tui.filters import parse_filter
+from dcron.tui.views.tasks import TasksPane
 from tests.support.stage import Stage as Agents
 from tests.support.tui import Stage
 
@@ -75,9 +76,43 @@ def test_tasks_are_grouped_by_a_label_and_groups_fold(stage: Stage) -> None:
             await screen.until(lambda: len(screen.table.ids) == 6)
             await screen.press("B")
             await screen.until(lambda: len(screen.table.ids) == 3)
-            await screen.press("w", "r", "s", "e", "D", "y", "space", "a", "l")  # nothing to act on
+            await screen.press("w", "h", "R", "e", "y", "space", "a", "l")  # they are for one task
+            await screen.shows("this is a group")
+            assert screen.app.screen is screen.app.main
             assert screen.table.marks == set()
             await screen.press("B")
             await screen.until(lambda: len(screen.table.ids) == 7)
 
     play(look())
+
+
+@pytest.mark.slow
+def test_keys_on_the_head_of_a_group_ask_and_act_on_its_tasks(stage: Stage) -> None:
+    fill(stage)
+
+    def are_enabled() -> list[bool]:
+        return [stage.crontab.get(name).enabled for name in "abcd"]
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 30)) as screen:
+            cast("TasksPane", screen.pane)._group_by("team")
+            await screen.shows("team=shop: 2 tasks")
+            await screen.press("B")
+            await screen.until(lambda: len(screen.table.ids) == 3)
+            screen.table.move_to(1)
+            await screen.press("r")
+            await screen.shows("run 2 tasks of team=shop now?")
+            await screen.press("n", "D")
+            await screen.shows("delete 2 tasks of team=shop?")
+            await screen.press("n", "s")
+            await screen.shows("pause 2 tasks of team=shop: why?")
+            await screen.shows("a, c")
+            await screen.press("enter")
+            await screen.until(lambda: are_enabled() == [False, True, False, True])
+            await screen.press("s")
+            await screen.shows("resume 2 tasks of team=shop?")
+            await screen.press("y")
+            await screen.until(lambda: all(are_enabled()))
+
+    play(look())
+    assert len(list(stage.crontab.names("", 9))) == 4

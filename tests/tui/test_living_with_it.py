@@ -34,6 +34,7 @@ def test_the_cursor_of_the_terminal_stands_on_the_row(stage: Stage) -> None:
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_rows_are_not_sorted_anew_just_after_a_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "SETTLED", 0.0)
+    monkeypatch.setattr(tasks, "IDS_SHARE", 0)
     asked = []
 
     async def look() -> None:
@@ -104,9 +105,10 @@ def test_rows_go_on_with_the_clock_and_those_that_rest_cost_nothing(
                 await screen.until(partial(row_differs, screen, before))
             await screen.until(lambda: not screen.table._lively)
             drawn: list[int] = []
-            monkeypatch.setattr(screen.table, "_drawn", drawn.append)
-            screen.table._ticks = 0
-            screen.pane.tick()
+            with monkeypatch.context() as patch:
+                patch.setattr(screen.table, "_drawn", drawn.append)
+                screen.table._ticks = 0
+                screen.pane.tick()
             assert not drawn
 
     stage.add("a", "@every 4h")

@@ -11,7 +11,7 @@ from dcron.errors import UsageError
 from dcron.services.dashboard import Dashboard
 from dcron.store.search_terms import Term
 from dcron.tui.filter_counts import FilterCount, FilterCounts
-from dcron.tui.filters import MOST_TERMS, parse_task_filter
+from dcron.tui.filters import MOST_TERMS, parse_task_filter, with_errors
 from tests.support.tui import Screen, Stage
 
 
@@ -94,11 +94,44 @@ def test_a_long_filter_leaves_room_for_the_number_of_rows(stage: Stage) -> None:
     async def look() -> None:
         async with stage.screen(readonly=True) as screen:
             screen.app.filter_rows("name:shop | name:mail | command:report-of-the-orders")
-            await screen.until(lambda: screen.pane.is_ready)
+            await screen.shows("/nam~ders 1/3")
             (tabs,) = (line for line in screen.lines() if "6 Alerts" in line)
             assert tabs.endswith("/nam~ders 1/3")
             screen.app.filter_rows("shop")
             await screen.shows("/shop 1/3")
+
+    play(look)
+
+
+def test_errors_only_has_a_word_in_filters(stage: Stage) -> None:
+    for name in ("shop", "mail"):
+        stage.add(name)
+    assert with_errors("") == "errors"
+    assert with_errors("| shop | mail |") == "shop errors | mail errors"
+    assert found(stage, "errors") == []
+    assert found(stage, "!errors") == ["mail", "shop"]
+
+
+@pytest.mark.slow
+def test_the_view_of_errors_only_is_saved_as_a_filter(stage: Stage, tmp_path: Path) -> None:
+    for name in ("shop", "mail"):
+        stage.add(name)
+
+    async def look() -> None:
+        async with stage.screen(state_file=tmp_path / "tui.json") as screen:
+            await screen.press("x", "F")
+            await screen.shows("save the filter errors as")
+            await screen.type("bad")
+            await screen.press("enter")
+            await screen.shows(" all  bad")
+            await screen.press("f")  # it is in force: the next one is all rows
+            await screen.until(lambda: len(screen.table.ids) == 2)
+            await screen.press("f")
+            await screen.until(lambda: screen.pane.filter_text == "errors" and not screen.table.ids)
+            await screen.press("F")
+            await screen.shows_not(" all  bad")
+            await screen.press("4", "F")
+            await screen.shows("filters are not saved on this page")
 
     play(look)
 

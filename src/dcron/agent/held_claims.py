@@ -53,7 +53,7 @@ class HeldClaims:
         self._held.extend((run, now) for run in claimed)
 
     def take(self, number: int) -> list[ClaimedRun]:
-        """Return the next runs, at most so many; they are no longer held."""
+        """Return the next runs, at most `number`; they are no longer held."""
         return [self._held.popleft()[0] for _ in range(min(number, len(self._held)))]
 
     def clear(self) -> None:

@@ -37,7 +37,7 @@ MOST_AT_ONCE = 4
 _LAST_SECONDS = 5.0
 """Seconds that a stopping agent waits for a message on its way."""
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds between tries to record what became of a message. Then another node sends it again."""
+"""Seconds between tries to record the result of a message. Then another node sends it again."""
 Group = Sequence[Notification]
 """The notifications of one message."""
 
@@ -171,7 +171,7 @@ class Notifier:
             return notifications.claim_outputs(connection, self._database, name, self._node_id, now)
 
     def _send(self, claim: Claim, stop: threading.Event) -> None:
-        """Send what was claimed, and record what became of it."""
+        """Send the claimed notifications, and record the results."""
         if not claim.rows:
             return
         began = monotonic()
@@ -196,7 +196,7 @@ class Notifier:
     def _results(
         self, claim: Claim, groups: Sequence[Group], began: float, stop: threading.Event
     ) -> list[Result] | None:
-        """Send the messages; return what became of them, or None if there is no time left to send them."""
+        """Send the messages and return their results, or None if there is no time left to send them."""
         channel = self._mail if is_mail(claim.channel) else self._channels.get(claim.channel)
         if channel is None:
             raise NotFound(f"{self._node_id} has no channel {claim.channel}")
@@ -245,7 +245,7 @@ class Notifier:
             undeliverable.give_up(connection, self._database, now, claim.channel)
 
     def _record(self, write: Callable[[Connection, datetime], None], stop: threading.Event) -> None:
-        """Record what became of a claim. If the database does not answer in time, the hold runs out."""
+        """Record the results of a claim. If the database does not answer in time, the hold runs out."""
         for pause in (*_PAUSES, None):
             try:
                 with self._writing() as (connection, now):
@@ -286,7 +286,7 @@ class _Patience:
 
 
 def _groups(rows: Sequence[Notification]) -> list[Group]:
-    """Return what is sent together: each output of a run is a message of its own."""
+    """Group the notifications into messages: each output of a run is a message of its own."""
     outputs = [[row] for row in rows if row.kind == OUTPUT]
     alerts = [row for row in rows if row.kind != OUTPUT]
     return [*outputs, alerts] if alerts else list(outputs)
@@ -330,7 +330,7 @@ def _facts(row: Notification) -> dict[str, Any]:
 
 
 def _report(channel: str, group: Group, result: Result) -> None:
-    """Log what became of a message."""
+    """Log the result of a message."""
     what = plural(len(group), "notification")
     if result.outcome is Outcome.SENT:
         level = logging.WARNING if result.detail else logging.INFO

@@ -15,7 +15,7 @@ from dcron import policy
 from dcron.store.candidates import ClaimedRun
 
 MOST_UNRECORDED = 1000
-"""Ended runs whose end is not recorded. With so many of them, no slot counts as free."""
+"""Ended runs whose end is not recorded. From this many on, no slot counts as free."""
 LONGEST_UNRECORDED = 10.0
 """Seconds. If the recorder is so far behind, no slot counts as free."""
 QUICK = 0.5

@@ -16,6 +16,7 @@ from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.policy.start_times import Minutes, TaskStart, merged, minute_of, starts_of
 from dcron.presentation import humanize, next_runs
 from dcron.presentation.emphasis import Notable, Past, Struck
+from dcron.presentation.frozen_starts import FrozenRest, fold_frozen
 from dcron.schedule import Advice, Schedule, advise_all, zone
 
 BUSIEST = 5
@@ -70,8 +71,13 @@ def print_agenda(
     here: Any,
     now: datetime,
     frozen: FrozenTime = NEVER,
+    *,
+    has_end: bool = False,
 ) -> int:
-    """Print a table in one zone, its busiest minutes and warnings; return how many starts there were."""
+    """Print a table in one zone, its busiest minutes and warnings; return how many starts there were.
+
+    Of several frozen starts in a row, print only the first few and, if the period `has_end`, how many follow.
+    """
     shown = _Shown()
     columns = [
         TableColumn(f"STARTS ({here.key})"),
@@ -79,7 +85,7 @@ def print_agenda(
         TableColumn("TASK", least=10),
         TableColumn("NOTE", least=8),
     ]
-    if not print_table(columns, _rows(shown.of(found), here, now, frozen)):
+    if not print_table(columns, _rows(shown.of(found), here, now, frozen, has_end=has_end)):
         console.note("nothing runs in this window" if tasks else "there are no tasks, or all are paused")
     busy = [(minute, number) for minute, number in shown.minutes.busiest(BUSIEST) if number > 1]
     if busy:
@@ -91,7 +97,7 @@ def print_agenda(
 
 
 class _Shown:
-    """Counts what is shown: the starts, and the runs in each minute."""
+    """Counts the shown starts, and the runs in each minute."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -106,8 +112,14 @@ class _Shown:
             yield each
 
 
-def _rows(found: Iterable[TaskStart], here: Any, now: datetime, frozen: FrozenTime) -> Iterator[list[str]]:
-    for at, task, occurrence in found:
+def _rows(
+    found: Iterable[TaskStart], here: Any, now: datetime, frozen: FrozenTime, *, has_end: bool
+) -> Iterator[list[str]]:
+    for each in fold_frozen(found, frozen):
+        if isinstance(each, FrozenRest):
+            yield [each.number_text(counts=has_end), "", "", Notable(each.until_text(here))]
+            continue
+        at, task, occurrence = each
         start = humanize.full(at.astimezone(here))
         skipped = occurrence.reason and f"skipped: {occurrence.reason}"
         moved = at != occurrence.at and f"{occurrence.at.astimezone(here):%H:%M:%S}, moved by jitter"

@@ -12,14 +12,14 @@ from dcron.errors import Refused
 from dcron.safetext import safe, safe_lines
 
 MANY = 6
-"""From so many things on, the user types their number to agree."""
+"""From this many things on, the user types their number to agree."""
 LONGEST_LINE = 2_000
 """Most characters of a line of a message, which may quote what the user typed."""
 
 
 @dataclass
 class Consent:
-    """What a change needs to be agreed to."""
+    """The names by which the user agrees to changes in a protected context."""
 
     protected: str | None = None
     """The name of the protected context that is in use."""
@@ -56,7 +56,7 @@ def note(text: str) -> None:
 
 
 def drop(stream: TextIO) -> None:
-    """Discard what is written to a broken stream, also when Python exits."""
+    """Discard further output to a broken stream, also when Python exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -33,7 +33,7 @@ _CAUSES = {
 
 
 def print_outlook(outlook: Outlook, here: Any) -> None:
-    """Print the hours of a forecast, then what it means."""
+    """Print the hours of a forecast, and then its conclusions."""
     columns = [
         TableColumn(f"HOUR ({here.key})"),
         TableColumn("STARTS", right=True),
@@ -152,7 +152,7 @@ def _relief(each: Relief, here: tzinfo) -> str:
 
 
 def print_comparison(found: ForecastComparison, here: tzinfo) -> None:
-    """Print what a change of the crontab does to its load."""
+    """Print how a change of the crontab changes its load."""
     print_facts(_differences(found, here))
 
 

@@ -39,10 +39,10 @@ _FIRST = ("name", "schedule", "timezone", "command", "argv")
 
 
 def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
-    """A task with its next and last run."""
+    """Return a task with its next and last run."""
     from dcron.policy.ownership import is_drifted
 
-    task = view.task
+    task, held = view.task, view.held_by(now)
     holder = view.alive[-1] if view.alive else None
     fields = {FIELDS[name].key: FIELDS[name].kind.to_json(getattr(task, name)) for name in DEFINITION_FIELDS}
     return {
@@ -59,6 +59,8 @@ def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
         "error": task.error,
         "failed": view.failed,
         "late": view.is_late(now),
+        "frozen": held is not None,
+        "frozen_until": instant(held.until_at) if held else None,
         "dead": view.dead,
         "source": task.source,
         "drifted": is_drifted(task),
@@ -373,7 +375,7 @@ def chunk_shape(chunk: "Chunk") -> dict[str, Any]:
 
 
 def freeze_shape(freeze: Freeze, now: datetime) -> dict[str, Any]:
-    """A freeze."""
+    """Return a freeze."""
     from dcron.policy.freezes import state_of
 
     return {
@@ -414,7 +416,7 @@ def forecast_shape(outlook: "Outlook", timezone: str) -> dict[str, Any]:
 
 
 def comparison_shape(found: "ForecastComparison") -> dict[str, Any]:
-    """Return what a change of the crontab does to its load."""
+    """Return how a change of the crontab changes its load."""
     return {
         "from": instant(found.after.begin),
         "until": instant(found.after.until),

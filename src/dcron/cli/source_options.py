@@ -1,4 +1,4 @@
-"""What `diff` and `apply` share: their options, and how a plan is printed."""
+"""The options of `diff` and `apply`, and the output of a plan."""
 
 from collections.abc import Sequence
 from contextlib import contextmanager

@@ -26,16 +26,16 @@ class TaskOptions:
     fields: tuple[Field, ...] = OPTIONS
 
     def __init__(self, **typed: Any) -> None:
-        """Take what was typed, by the names of fields."""
+        """Take the typed values, by the names of fields."""
         self._typed = typed
 
     @property
     def is_empty(self) -> bool:
-        """Whether none was given."""
+        """Whether no option was given."""
         return all(typed in (None, []) for typed in self._typed.values())
 
     def __getitem__(self, name: str) -> Any:
-        """Return what was typed for the field of this name."""
+        """Return the typed value for the field of this name."""
         return self._typed[name]
 
     @classmethod
@@ -97,7 +97,7 @@ class TrialOptions(TaskOptions):
 
 
 def named(option: str, read: Callable[[Any], T], value: Any) -> T:
-    """Return what was read. Raises UsageError with the option's name, but for a bad zone."""
+    """Return the value that was read. Raises UsageError with the option's name, but for a bad zone."""
     try:
         return read(value)
     except ZoneError:
@@ -215,7 +215,7 @@ def _keyword(name: str, annotation: Any) -> inspect.Parameter:
 
 
 def _value(field: Field, typed: Any, timezone: str) -> Any:
-    """Return the value of what was typed. typer has made flags of some."""
+    """Return the value of a typed text; of a flag, typer has made a bool."""
     if field.kind.is_many:
         return named(field.option, field.kind.parse_many, typed)
     if not isinstance(typed, str):

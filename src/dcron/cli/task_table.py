@@ -40,7 +40,7 @@ def row(view: "TaskRow", now: datetime) -> list[str]:
 
 
 def _left(view: "TaskRow", now: datetime) -> str:
-    text = humanize.to_next(view.next_run, view.next_at, None, now)
+    text = humanize.to_next(view.next_run, view.next_at, None, now, view.frozen)
     return AlarmCell(text) if view.is_late(now) else text
 
 

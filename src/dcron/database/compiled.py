@@ -56,7 +56,7 @@ class CompiledStatement:
 
 @lru_cache(maxsize=200)
 def compiled(statement: Executable, dialect: Dialect) -> CompiledStatement | None:
-    """Return the compiled statement; None if its text or a value is made anew for each execution."""
+    """Return the compiled statement; None if its text or a value is new for each execution."""
     assert isinstance(statement, ClauseElement)
     found = statement.compile(dialect=dialect)
     assert isinstance(found, SQLCompiler)

@@ -26,7 +26,7 @@ def metrics_of(figures: ClusterFigures) -> Iterator[Metric]:
     )
     yield gauge(
         "dcron_tasks_late",
-        "Tasks with a run that has been due for more than 15 s, up to 1,000.",
+        "Tasks with a run that has been due for more than 15 s, frozen time excluded, up to 1,000.",
         figures.tasks_late,
     )
     yield gauge(
@@ -37,7 +37,7 @@ def metrics_of(figures: ClusterFigures) -> Iterator[Metric]:
     yield gauges_by("dcron_runs", "Runs that have not ended.", "state", figures.runs)
     yield gauge(
         "dcron_due_oldest_seconds",
-        "For how long the first waiting run has been due; 0 if none is due.",
+        "For how long the first waiting run has been due, frozen time excluded; 0 if none may start.",
         _age(figures, figures.oldest_due),
     )
     yield gauge(

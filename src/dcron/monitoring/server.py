@@ -115,7 +115,7 @@ def _server_class(address: ListenAddress) -> type[_Server]:
 
 
 class _RequestReader(io.RawIOBase):
-    """Reads a request until its time is over. A timeout of the socket alone begins anew with each byte."""
+    """Reads a request until its time is over. A timeout of the socket alone begins again with each byte."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection

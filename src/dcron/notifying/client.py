@@ -166,5 +166,5 @@ def deliver(
     messages: Sequence[Message],
     limit: float = LIMIT,
 ) -> list[Result]:
-    """Send the messages over one channel; return what became of each. Raises OSError."""
+    """Send the messages over one channel and return the result of each. Raises OSError."""
     return Delivery(name, kind, options, messages, limit).results()

@@ -1,4 +1,4 @@
-"""What is sent, and what became of it."""
+"""A message to send, and the result of sending it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class Message:
     subject: str
     text: str
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What a program that receives the message reads. Serializable as JSON."""
+    """The content for programs that receive the message. Serializable as JSON."""
     to: tuple[str, ...] = ()
     """For mail: the addresses. Without any, those of the channel."""
     headers: tuple[tuple[str, str], ...] = ()
@@ -23,7 +23,7 @@ class Message:
 
 
 class Outcome(StrEnum):
-    """What became of a message."""
+    """How the sending of a message ended."""
 
     SENT = "sent"
     """The receiver has accepted it."""
@@ -35,7 +35,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one message."""
+    """The result of sending one message."""
 
     outcome: Outcome
     error: str | None = None

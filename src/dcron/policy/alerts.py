@@ -18,7 +18,7 @@ START_WITHIN = 600.0
 AGAIN = 86_400.0
 """Seconds until an open alert is repeated."""
 CLOCK_OFFSET = 2.0
-"""Seconds by which a node's clock may differ from the database's."""
+"""Seconds by which a node's clock may differ from the database's. NTP keeps a clock to some milliseconds."""
 UNSERVED_AFTER = timedelta(minutes=5)
 """How long no living node serves a run before it counts: agents are replaced one after the other."""
 BEHIND = timedelta(hours=1)

@@ -19,7 +19,7 @@ _QUARTER = timedelta(minutes=15)
 
 @dataclass(frozen=True)
 class ForecastHour:
-    """What happens in one hour of local time, or in the part of it that is forecast."""
+    """The load of one hour of local time, or of the part of it that is forecast."""
 
     begin: datetime
     end: datetime
@@ -65,7 +65,7 @@ class CrowdedMinute:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a forecast does not contain."""
+    """The tasks and runs that a forecast leaves out."""
 
     paused: int = 0
     """The number of paused tasks."""
@@ -219,7 +219,7 @@ def crowded_minutes(load: Load, begin: datetime) -> list[CrowdedMinute]:
 
 
 def skips(load: Load, tasks: Sequence[LoadTask]) -> list[ForecastSkips]:
-    """Return what is skipped of each task, by reason, the most first."""
+    """Return the skipped runs of each task by reason, the most first."""
     counted = Counter((each.task, each.code) for each in load.skipped)
     due = Counter(run.task for run in load.runs)
     due.update(each.task for each in load.skipped)

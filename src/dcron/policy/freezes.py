@@ -30,11 +30,19 @@ class FrozenTime:
 
     def __init__(self, freezes: Iterable[Freeze] = ()) -> None:
         """Take freezes in any order."""
-        self._freezes = sorted(freezes, key=lambda each: each.from_at)
+        self._freezes = tuple(sorted(freezes, key=lambda each: (each.from_at, each.id)))
 
     def __bool__(self) -> bool:
         """Whether there are freezes."""
         return bool(self._freezes)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether these are the same freezes."""
+        return isinstance(other, FrozenTime) and self._freezes == other._freezes
+
+    def __hash__(self) -> int:
+        """Equal freezes have the same."""
+        return hash(self._freezes)
 
     def at(self, time: datetime) -> Freeze | None:
         """Return the freeze that holds at this time; of several the one that ends last."""
@@ -43,13 +51,33 @@ class FrozenTime:
 
     def between(self, begin: datetime, end: datetime) -> timedelta:
         """Return for how long the crontab was frozen between these times."""
-        total, counted = timedelta(), begin
+        frozen = ((max(start, begin), stop) for start, stop in self._spans(end))
+        return sum((stop - start for start, stop in frozen if stop > start), timedelta())
+
+    def waited(self, since: datetime, now: datetime) -> timedelta:
+        """Return for how long something has waited, frozen time excluded."""
+        return max(now - since, timedelta()) - self.between(since, now)
+
+    def waiting_since(self, wait: timedelta, now: datetime) -> datetime:
+        """Return the earliest time since which something has waited for at most `wait`."""
+        at, left = now, wait
+        for begin, end in reversed(self._spans(now)):
+            if at - end > left:
+                break
+            at, left = begin, left - (at - end)
+        return at - left
+
+    def _spans(self, until: datetime) -> list[tuple[datetime, datetime]]:
+        """Return the begin and the end of each frozen time before `until`, in order; they do not overlap."""
+        spans: list[tuple[datetime, datetime]] = []
         for each in self._freezes:
-            start, stop = max(each.from_at, counted), min(end_of(each) or end, end)
-            if stop > start:
-                total += stop - start
-                counted = stop
-        return total
+            begin, end = each.from_at, min(end_of(each) or until, until)
+            if end <= begin:
+                continue
+            if spans and begin <= spans[-1][1]:
+                begin, end = spans[-1][0], max(end, spans.pop()[1])
+            spans.append((begin, end))
+        return spans
 
     def mostly(self, begin: datetime, end: datetime) -> Freeze | None:
         """Return the first freeze of this time, if it was frozen for at least half of it."""

@@ -27,7 +27,8 @@ KEPT_AFTER = timedelta(minutes=10)
 _ALMOST = 1 - 1e-9
 """1 without 0.4 and 0.4 is a little less than 0.2."""
 DRAINING_SHOWN = 5
-_MANUAL = "manual"
+MANUAL, TRIAL = "manual", "trial"
+"""The last words of the lanes of runs that a person requested."""
 _PLAIN_IN_ACCOUNTS = "@+$\\"
 """Besides letters, digits and `_.-~`. All other characters are escaped, so a lane stays on one line."""
 
@@ -74,9 +75,9 @@ class Lane:
         if self.refused_by:
             words.append(f"not={','.join(self.refused_by)}")
         if self.manual:
-            words.append(_MANUAL)
+            words.append(MANUAL)
         if self.is_trial:
-            words.append("trial")
+            words.append(TRIAL)
         return " ".join(words)
 
     def on(self, node_id: str | None) -> "Lane":
@@ -154,8 +155,8 @@ def read_lane(text: str) -> Lane | None:
             parts.get("node"),
             unquote(parts["user"]) if "user" in parts else None,
             tuple(parts["not"].split(",")) if "not" in parts else (),
-            parts.get(_MANUAL) == "",
-            "trial" in parts,
+            parts.get(MANUAL) == "",
+            TRIAL in parts,
         )
     except ValueError:
         return None

@@ -64,7 +64,7 @@ class LiveRun(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadFleet:
-    """What runs the tasks."""
+    """The nodes that run the tasks, and the limits of queues."""
 
     nodes: Sequence[Node]
     """The living nodes."""
@@ -103,7 +103,7 @@ class PlayedSkip(NamedTuple):
 
 @dataclass
 class Load:
-    """What the simulation has found."""
+    """The results of a simulation."""
 
     runs: list[PlayedRun] = field(default_factory=list)
     """In the order of their ends."""
@@ -143,7 +143,7 @@ def after_freezes(task: Definition, starts: Sequence[datetime], frozen: FrozenTi
 
 @dataclass
 class _NodeState:
-    """A node, and what is free on it."""
+    """A node, and its free slots and capacity."""
 
     node: Node
     slots: int
@@ -486,6 +486,6 @@ def _rank(lane: _LaneState) -> tuple[datetime, int]:
 
 
 def _seconds_left(seconds: Sequence[float], ran: float) -> float:
-    """Return how much longer a run takes that has run for this many seconds: the median of what is longer."""
+    """Return how much longer a run takes that has run for this long: the median of the longer durations."""
     longer = [each for each in seconds if each > ran]
     return longer[len(longer) // 2] - ran if longer else 0.0

@@ -240,7 +240,7 @@ class StartSpan:
 
 
 class Filled(NamedTuple):
-    """What a task does in one cell."""
+    """The starts and runs of a task in one cell."""
 
     starts: tuple[datetime, ...] = ()
     """MOST_IN_CELL at most."""

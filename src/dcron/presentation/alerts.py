@@ -69,7 +69,7 @@ class AlertFacts:
 
 
 def word(kind: str) -> str:
-    """Return what a kind of alert says about its subject; the kind itself if a later version wrote it."""
+    """Return the words of a kind of alert, such as `late`; the kind itself if a later version wrote it."""
     return _WORDS.get(kind, kind)
 
 
@@ -96,7 +96,7 @@ def is_acknowledged(alert: Alert, now: datetime) -> bool:
 
 
 def cause(facts: AlertFacts, now: datetime) -> str:
-    """Return what is known of the cause: `exit 3 on web-2 (run 8123)`; empty without any."""
+    """Return the known cause: `exit 3 on web-2 (run 8123)`; empty without any."""
     run, alert = facts.run, facts.alert
     parts = []
     if run is not None and (run.state.is_final or alert.kind == AlertKind.TOO_LONG):
@@ -111,7 +111,7 @@ def cause(facts: AlertFacts, now: datetime) -> str:
 
 
 def _recorded(kind: str, facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what was recorded when the alert was opened. A value that is not as expected is left out."""
+    """Yield the facts that were recorded when the alert was opened. Leave out those of another type."""
     expected, offset = (facts.get(key) for key in ("expected", "offset"))
     if kind == AlertKind.TOO_LONG and _is_number(expected):
         yield f"expected at most {humanize.span(expected)}"

@@ -3,6 +3,7 @@
 from datetime import datetime, tzinfo
 
 from dcron.model import Freeze
+from dcron.policy.freezes import reason_of
 from dcron.presentation import humanize
 
 
@@ -13,3 +14,9 @@ def sentence(freeze: Freeze, here: tzinfo, now: datetime) -> str:
     until = f" until {humanize.clock(freeze.until_at, here, now)}" if freeze.until_at else ""
     reason = f": {freeze.reason}" if freeze.reason else ""
     return f"frozen{by}{begins}{until}{reason}"
+
+
+def held_back(freeze: Freeze, due: datetime, now: datetime) -> str:
+    """Return `its run was due 4m ago, and the crontab is frozen by ann@desk: upgrade, until ...`."""
+    until = f", until {humanize.full(freeze.until_at)}" if freeze.until_at else ""
+    return f"its run was due {humanize.ago(due, now)}, and the crontab is {reason_of(freeze)}{until}"

@@ -2,12 +2,16 @@
 
 import signal
 from collections.abc import Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
-from dcron.model import LATE_AFTER, Block, Node, Run, RunState, node_name
+from dcron.model import Block, Node, Run, RunState, node_name
+from dcron.policy.freezes import NEVER, FrozenTime
+from dcron.policy.lateness import frozen_for, is_late
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+FROZEN = "frozen"
+"""The word for a due run that a freeze holds back."""
 _NEAR_DAYS = 180
 _MANY_DAYS = 100
 WAITS_FOR = {
@@ -51,9 +55,18 @@ def left(due: datetime, now: datetime) -> str:
     return f"late {rough_span(-seconds)}" if seconds <= -1 else "now"
 
 
-def until_start(due: datetime, now: datetime) -> str:
-    """Return the time until a run is due; `now` when it is, and `late 4m` once LATE_AFTER has passed."""
-    return "now" if now - LATE_AFTER <= due <= now else left(due, now)
+def until_start(due: datetime, now: datetime, frozen: FrozenTime = NEVER) -> str:
+    """Return the time until a run is due; then `now`, `late 4m`, or `frozen` while a freeze holds it back."""
+    if due > now:
+        return left(due, now)
+    if frozen.at(now):
+        return FROZEN
+    return late(frozen.waited(due, now)) if is_late(due, now, frozen) else "now"
+
+
+def late(waited: timedelta) -> str:
+    """Return how late a run is: `late 4m`."""
+    return f"late {rough_span(waited.total_seconds())}"
 
 
 def accounts(node: Node) -> str:
@@ -68,13 +81,15 @@ def refusals(run: Run) -> str:
     return "; ".join(f"{node_name(node)}: {reason}" for node, reason in (run.refused_by or {}).items())
 
 
-def to_next(run: Run | None, due: datetime | None, unserved: str | None, now: datetime) -> str:
+def to_next(
+    run: Run | None, due: datetime | None, unserved: str | None, now: datetime, frozen: FrozenTime = NEVER
+) -> str:
     """Return the time to a task's next run; `blocked` by its limit, `no agent` if no node can claim it."""
     if unserved and due:
         return "no agent"
     if run and run.blocked is Block.LIMIT:
         return "blocked"
-    return until_start(due, now) if due else ""
+    return until_start(due, now, frozen_for(run, frozen) if run else frozen) if due else ""
 
 
 def trigger(run: Run) -> str:
@@ -82,14 +97,16 @@ def trigger(run: Run) -> str:
     return "trial" if run.is_trial else run.trigger.value
 
 
-def waits(run: Run, tries: int, now: datetime) -> str:
+def waits(run: Run, tries: int, now: datetime, frozen: FrozenTime = NEVER) -> str:
     """Return the trigger of a waiting run, its attempt of `tries`, and when it is due or why it waits."""
     what = trigger(run)
     if run.attempt > 1:
         what += f" {run.attempt}/{tries}" if run.attempt <= tries else f" {run.attempt}"
     if run.blocked:
         return f"{what}: {WAITS_FOR[run.blocked]}"
-    until = until_start(run.due_at, now)
+    until = until_start(run.due_at, now, frozen_for(run, frozen))
+    if until == FROZEN:
+        return f"{what}: due {ago(run.due_at, now)}, held back by a freeze"
     return f"{what}: in {until}" if run.due_at > now else f"{what}: due {until}"
 
 

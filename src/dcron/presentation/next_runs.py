@@ -26,7 +26,7 @@ from dcron.schedule import (
 from dcron.schedule import clock_transitions as schedule_clock_changes
 
 SKIPPED_SHOWN = 2
-"""Skipped occurrences in a row that `add` and `view` show; `preview` shows more."""
+"""Skipped occurrences in a row that `add` and `view` show; of frozen ones, also `preview`."""
 _TIMES_DEPEND_ON = (*TIMES_FIELDS, "except_calendar", "only_calendar")
 """The fields that the coming runs, and the warnings about a schedule, depend on."""
 LOCAL_CELLS = len("Sun 2026-11-22 02:30:00 CEST +01:00")

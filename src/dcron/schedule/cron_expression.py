@@ -27,7 +27,7 @@ _SIX = (fields.SECOND, *_FIVE)
 
 @dataclass(frozen=True)
 class Cron:
-    """What a cron expression allows, field by field."""
+    """The values that a cron expression allows, field by field."""
 
     text: str
     minute: Values

@@ -54,7 +54,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,99}")
 
 @dataclass(frozen=True)
 class Request:
-    """What a person asks for, beside the files."""
+    """The options of an apply."""
 
     source: str
     allowed: Permissions = field(default_factory=Permissions)
@@ -89,8 +89,8 @@ class Apply(Service):
         `written` is called after each transaction with the number of its changes. With `dry_run`, the changes
         are tried and rolled back, unless they are too many for one transaction.
 
-        Raises Conflict for changes by hand that would be lost, or if another user was first, Refused for what
-        was not allowed, and CrontabFileError for tasks that the crontab cannot take.
+        Raises Conflict if changes by hand would be lost, or if another user was faster; Refused if a change
+        is not allowed; CrontabFileError for tasks that the crontab cannot take.
         """
         if plan.conflicts:
             raise Conflict("\n".join(_problems(plan.conflicts)))

@@ -13,7 +13,7 @@ from dcron.store.notifications import ChannelFigures
 
 @dataclass(frozen=True)
 class ChannelRow:
-    """A channel: who can send by it, and what became of its notifications."""
+    """A channel: which nodes can send by it, and whether its notifications were sent."""
 
     name: str
     nodes: tuple[str, ...]

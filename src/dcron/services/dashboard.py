@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import Freeze, Node, Run, Task, Trigger
-from dcron.policy.freezes import FrozenTime
+from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.policy.start_times import (
     MINUTE,
     Filled,
@@ -130,20 +130,20 @@ class TaskRows:
 
 @dataclass(frozen=True)
 class Activity:
-    """What is cheap enough to be read after every change."""
+    """The figures that are cheap enough to be read after every change."""
 
     running: int
     idle: str | None
     """Why no agent takes any run at all; None when one may."""
     alerts: UnacknowledgedAlerts | None
-    """What is wrong now; None when there are no unacknowledged alerts."""
+    """The open alerts that are not acknowledged; None without any."""
     frozen: Freeze | None = None
     """The freeze that holds now; of several the one that ends last."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many tasks there are, and how many of these match the filters of these names."""
+    """The figures of the header: how many tasks there are, and how many are failed, paused or late."""
 
     tasks: int
     activity: Activity
@@ -199,7 +199,7 @@ class QueueUse(NamedTuple):
 
 @dataclass(frozen=True)
 class FleetFigures:
-    """What all nodes together have to do."""
+    """The work of all nodes together."""
 
     due: DueRuns
     queues: Sequence[QueueUse]
@@ -230,6 +230,8 @@ class LatestRuns:
 
     unfinished: Sequence[Run]
     page: RunsPage
+    frozen: FrozenTime = NEVER
+    """When the crontab is and will be frozen; of the runs of one task."""
 
 
 class Dashboard:
@@ -297,7 +299,7 @@ class Dashboard:
         ]
 
     def task_rows(self, ids: Sequence[int]) -> TaskRows:
-        """Return what a list shows of these tasks."""
+        """Return these tasks as a list shows them."""
         with self.database.read() as connection:
             now = self.database.now(connection)
             token = listings.ask_tasks_token(connection)
@@ -318,13 +320,14 @@ class Dashboard:
             statistics = recent_statistics.of_task(connection, task_id, row.task.name, now)
             graph = dependencies.graph_around(connection, row.task.name)
             unserved = task_rows.why_unserved(waiting, nodes.living(connection, now))
-            frozen = freezes.frozen_time(connection, now)
+            frozen = freezes.recent(connection, now)
         held = [run for run in waiting if run.blocked or run.trigger is not Trigger.SCHEDULE]
+        row = replace(row, unserved=unserved, frozen=frozen)
         explanation, coming = _explained(row, now, frozen)
-        return TaskDetail(replace(row, unserved=unserved), explanation, coming, held, last, statistics, graph)
+        return TaskDetail(row, explanation, coming, held, last, statistics, graph)
 
     def rows_by_name(self, names: Sequence[str]) -> Mapping[str, TaskRow]:
-        """Return what a list shows of the tasks of these names; missing tasks are left out."""
+        """Return the tasks of these names as a list shows them; missing tasks are left out."""
         with self.database.read() as connection:
             ids = [task.id for task in tasks.by_names(connection, names)]
             found = task_rows.read(connection, ids, self.database.now(connection), for_screen=True)
@@ -393,6 +396,7 @@ class Dashboard:
             return LatestRuns(
                 listings.unfinished_runs(connection, only, MOST_ALIVE, now),
                 listings.finished_runs(connection, only, None, limit, now),
+                NEVER if only.task_id is None else freezes.recent(connection, now),
             )
 
     def more_runs(self, only: RunListFilter, after: RunCursor, limit: int) -> RunsPage:

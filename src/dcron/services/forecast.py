@@ -31,7 +31,7 @@ Edit = tuple[Task | None, Task | None]
 
 @dataclass(frozen=True)
 class Situation:
-    """What a simulation begins with."""
+    """The state in which a simulation begins."""
 
     tasks: Sequence[LoadTask]
     fleet: LoadFleet
@@ -86,7 +86,7 @@ class Forecast(Service):
     def situation(
         self, until: datetime, without: Collection[str] = (), slots: int | None = None
     ) -> Situation:
-        """Return what a simulation begins with, as `of` describes it. Raises UsageError or NotFound."""
+        """Return the state in which a simulation begins. Parameters and errors are those of `of`."""
         return self._crontab(until).situation(without, slots)
 
     def _crontab(self, until: datetime) -> "_Crontab":
@@ -155,13 +155,13 @@ class _Crontab:
         return replace(self, known=[known[name] for name in sorted(known)])
 
     def situation(self, without: Collection[str] = (), slots: int | None = None) -> Situation:
-        """Return what a simulation begins with. Raises UsageError or NotFound."""
+        """Return the state in which a simulation begins. Raises UsageError or NotFound."""
         found: list[LoadTask] = []
         unforeseen: list[str] = []
         unreadable: list[tuple[str, str]] = []
-        running = [each for each in self.known if each.is_enabled]
+        enabled = [each for each in self.known if each.is_enabled]
         left, frozen = MOST_STARTS, 0
-        for each in running:
+        for each in enabled:
             try:
                 made = each.to_play(self.now, self.until, self.assumed)
                 is_unforeseen = each.is_unforeseen
@@ -177,7 +177,7 @@ class _Crontab:
             if is_unforeseen:
                 unforeseen.append(each.task.name)
         nodes = _nodes(self.fleet.nodes, without, slots, found)
-        left_out = LeftOut(len(self.known) - len(running), frozen, unforeseen, unreadable)
+        left_out = LeftOut(len(self.known) - len(enabled), frozen, unforeseen, unreadable)
         fleet = replace(self.fleet, nodes=nodes)
         return Situation(found, fleet, self.now, self.until, left_out, self.assumed)
 

@@ -1,4 +1,4 @@
-"""What applying a source would change. Pure."""
+"""The changes that applying a source would make. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class HandEdit:
     applied: Definition | None
     """The task as it was applied; None if the history does not have it any more."""
     fields: Sequence[FieldEdit] = ()
-    """What differs from `applied`."""
+    """The fields that differ from `applied`."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class PlannedTask:
 
     @property
     def change(self) -> TaskChange:
-        """What would be written."""
+        """The change that would be written."""
         return TaskChange(self.before, self.after)
 
     @property
@@ -75,7 +75,7 @@ class PlannedTask:
 
     @property
     def hand_difference(self) -> list[str]:
-        """What was changed by hand, as a unified diff for JSON; empty if it is unknown."""
+        """The changes by hand as a unified diff, for JSON; empty if they are unknown."""
         known = self.edit and self.edit.applied
         return difference(known, self.before) if known else []
 
@@ -110,7 +110,7 @@ def author_of(by: str | None, at: datetime | None, note: str | None) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What applying a source would do, in the order of its files; tasks that it does not have come last."""
+    """The tasks to apply, in the order of the files; tasks that the source does not have come last."""
 
     source: str
     tasks: Sequence[PlannedTask]

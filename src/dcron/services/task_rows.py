@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import Any
 
@@ -10,12 +10,14 @@ from sqlalchemy import Connection
 
 from dcron import policy
 from dcron.errors import UsageError
-from dcron.model import LATE_AFTER, Alert, Block, Node, Run, RunState, Task, Trigger
+from dcron.model import Alert, Block, Freeze, Node, Run, RunState, Task, Trigger
+from dcron.policy.freezes import NEVER, FrozenTime
+from dcron.policy.lateness import is_late
 from dcron.schedule import zone
 from dcron.schedule.transitions import clock
 from dcron.services.recent_statistics import NONE, Recent
 from dcron.services.task_writer import AddedTask
-from dcron.store import alert_list, listings, nodes
+from dcron.store import alert_list, freezes, listings, nodes
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,13 @@ class TaskRow:
     """Its statistics; empty unless the dashboard adds them."""
     alerts: Sequence[Alert] = ()
     """Its open alerts, the oldest first; empty on the screen's lists."""
+    requested_since: datetime | None = None
+    """`due_since` of the first run that a person requested: a freeze does not hold it back."""
+    frozen: FrozenTime = NEVER
+    """When the crontab is and will be frozen, and was shortly before.
+
+    Except on the screen, it is empty if none of its runs is due.
+    """
 
     @property
     def next_at(self) -> datetime | None:
@@ -70,8 +79,19 @@ class TaskRow:
         return self.next_run.scheduled_for - policy.INSTANT if is_scheduled else None
 
     def is_late(self, now: datetime) -> bool:
-        """Return whether a run that nothing holds back has been due for longer than LATE_AFTER."""
-        return self.due_since is not None and self.due_since < now - LATE_AFTER
+        """Return whether one of its runs is late."""
+        return self.late_by(now) is not None
+
+    def late_by(self, now: datetime) -> timedelta | None:
+        """Return the longest time that a late run has waited, frozen time excluded; None without any."""
+        firsts = ((self.due_since, self.frozen), (self.requested_since, NEVER))
+        waited = (frozen.waited(due, now) for due, frozen in firsts if due and is_late(due, now, frozen))
+        return max(waited, default=None)
+
+    def held_by(self, now: datetime) -> Freeze | None:
+        """Return the freeze that holds its first due run back; None if none does."""
+        is_due = self.due_since is not None and self.due_since <= now
+        return self.frozen.at(now) if is_due and self.due_since != self.requested_since else None
 
 
 def read(
@@ -91,7 +111,11 @@ def read(
         return []
     ask_fleet = nodes.ask_living(connection, now)
     ask_recent = listings.ask_recent_runs(connection, task_ids) if for_screen else dict
+    sent = freezes.send_recent(connection, now) if for_screen else None
     listed = listings.listed_tasks(connection, task_ids)
+    if sent is None and any(each.due_since and each.due_since <= now for each in listed):
+        sent = freezes.send_recent(connection, now)
+    frozen = freezes.read_recent(sent) if sent else NEVER
     fleet, recent, statistics = ask_fleet(), ask_recent(), ask_statistics()
     alerts = {} if for_screen else alert_list.of_tasks(connection, task_ids)
     is_idle = for_screen and policy.idle(fleet) is not None
@@ -107,6 +131,8 @@ def read(
                 alive=each.alive,
                 next_run_at=next_at,
                 due_since=each.due_since,
+                requested_since=each.requested_since,
+                frozen=frozen,
                 failed=each.failed,
                 dead=each.dead,
                 unserved=None if is_idle or not each.next_run else why_unserved([each.next_run], fleet),

@@ -125,7 +125,7 @@ class TaskWriter:
         return problems
 
     def replace(self, task: Task, definition: Definition, ownership: Ownership | None = None) -> Task:
-        """Give the task this definition and plan it anew. With `ownership`, say whose it is, too.
+        """Give the task this definition and plan it again. With `ownership`, say whose it is, too.
 
         Raises UsageError, Refused when a new name is taken or other tasks need the old one, and Conflict when
         the task is no longer as it was read.

@@ -39,7 +39,7 @@ class AlreadyUndone(Refused):
 
 @dataclass(frozen=True)
 class Step:
-    """What undoes the changes of one task, calendar, queue, setting, node or freeze in a batch."""
+    """The undo of all changes of one task, calendar, queue, setting, node or freeze in a batch."""
 
     first: RecordedChange
     """The earliest of these changes; its state before is restored."""
@@ -48,13 +48,13 @@ class Step:
 
     @property
     def subject(self) -> str:
-        """The name of what is restored."""
+        """The name of the restored task, calendar and so on."""
         return self.first.subject
 
 
 @dataclass(frozen=True)
 class Undone:
-    """What was undone, or would be."""
+    """The changes that were undone, or would be."""
 
     tasks: Sequence[TaskChange]
     others: Sequence[RecordedChange]
@@ -123,8 +123,9 @@ class Undo(Service):
             if not last.is_undo:
                 left += of_subject if last.change is of_subject[-1] else [last.change]
         if not left:
-            undos = sorted(last.change.batch or str(last.change.id) for last in lasts.values())
-            redo = " and ".join(f"`dcron undo --batch {each}`" for each in dict.fromkeys(undos))
+            redo = " and ".join(
+                sorted({f"`dcron undo {_as_option(last.change)}`" for last in lasts.values()})
+            )
             raise AlreadyUndone(f"batch {batch} is undone already; {redo} is the redo")
         return sorted(left, key=lambda each: each.id)
 
@@ -160,8 +161,8 @@ class Undo(Service):
 
         Many changes of tasks are undone in several transactions: `check` them before.
 
-        Raises LaterChanges if later changes would be lost, unless with `force`, Refused for what cannot be
-        undone or is as it was before, and UsageError for a task that is no longer valid.
+        Raises LaterChanges if later changes would be lost, unless with `force`; Refused if a change cannot be
+        undone, or if all is as it was before; UsageError for a task that is no longer valid.
         """
         return self._undo(found, force=force, dry_run=False)
 
@@ -443,3 +444,8 @@ def _present(connection: Connection, kind: str, name: str) -> dict[str, Any] | N
         return {"max_running": queues.limits(connection).get(name)}
     draining = nodes.is_draining(connection, name)
     return None if draining is None else {"draining": draining}
+
+
+def _as_option(change: RecordedChange) -> str:
+    """Return the option of `dcron undo` that takes back this change and all of its batch."""
+    return f"--batch {change.batch}" if change.batch else f"--change {change.id}"

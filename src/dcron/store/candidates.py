@@ -32,7 +32,7 @@ from dcron.store.tasks import task_from
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
-    """What a node can take now."""
+    """The runs that a node has room for now."""
 
     node_id: str
     slots: int
@@ -133,6 +133,7 @@ def lock(
         for row in reply.rows()
     ]
     alive = _alive(counted, offer.node_id, {run.task.id: run.task for run in found})
+    # `next_begin` follows the columns of a run and has the same value in each row.
     begins = (row[len(_RUN_COLUMNS)] for lane, reply in sent if not lane.is_requested for row in reply.rows())
     return DueRuns(_first_that_fit(found, offer, room()), alive, next(begins, None))
 
@@ -142,7 +143,7 @@ def _claimable(row: Sequence[Any], lane: Lane) -> ClaimedRun:
 
 
 def _trial(row: Sequence[Any], lane: Lane) -> ClaimedRun:
-    """Return a trial with a task that has nothing but its name: what it executes is in its spec."""
+    """Return a trial with a task that has nothing but its name: its spec says what to execute."""
     task_id, name, due_at = row[len(_RUN_COLUMNS) :]
     task = Task(
         id=task_id,

@@ -69,7 +69,7 @@ class RecordedChange:
     actor: str
     action: str
     kind: str
-    """What was changed: task, run, calendar, queue, setting, node, freeze, alert or database."""
+    """The kind of the subject: task, run, calendar, queue, setting, node, freeze, alert or database."""
     task_id: int | None
     task: str | None
     version: int | None
@@ -88,7 +88,7 @@ class RecordedChange:
 
     @property
     def subject(self) -> str:
-        """The name of what was changed."""
+        """The name of the changed task, run, calendar and so on."""
         values = self.after or self.before or {}
         if self.kind == "setting":
             return next(iter(values), "")
@@ -115,7 +115,7 @@ class RecordedChange:
 
     @property
     def fields(self) -> list[str]:
-        """The names of what it changed: fields, `pause` and `source`; `applied` if it is the only one."""
+        """The names of the changed fields, with `pause` and `source`; `applied` if it is the only one."""
         before, after = self.before or {}, self.after or {}
         if not before or not after:
             return []

@@ -51,7 +51,7 @@ from dcron.validation import require_runnable
 
 @dataclass
 class ClaimResult:
-    """What one claim decided about the due runs that it locked."""
+    """The decisions of one claim about the due runs that it locked."""
 
     now: datetime
     """When it decided, by the database's clock."""

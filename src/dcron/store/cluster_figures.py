@@ -25,6 +25,7 @@ from dcron.database import Database
 from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import Freeze, Node, NodeState, Queue, RunState
 from dcron.policy.channels import is_mail
+from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.schema import (
     ALIVE,
     BLOCKED,
@@ -39,7 +40,7 @@ from dcron.schema import (
 )
 from dcron.schema import nodes as node_table
 from dcron.settings import MONITOR_LABELS, MONITOR_TASKS
-from dcron.store import freezes, listings, nodes, planning, queues, settings, undeliverable
+from dcron.store import freezes, lateness, listings, nodes, planning, queues, settings, undeliverable
 from dcron.store.search_terms import Term, first_due, latest_ended, of_latest, of_task
 
 LOOK_BACK = 100
@@ -119,7 +120,7 @@ class ClusterFigures:
     runs: Mapping[str, int]
     """Unfinished runs: waiting, blocked, claimed and running."""
     oldest_due: datetime | None
-    """Since when the first waiting run has been due; None if none is due."""
+    """Since when the first due run has waited, frozen time excluded; None without any that may start."""
     oldest_start: datetime | None
     """When the oldest active run was started."""
     dead_letters: int
@@ -150,7 +151,8 @@ def read(connection: Connection, database: Database) -> ClusterFigures:
     tasks = _count_tasks(connection)
     of_tasks = _tasks(connection, _most_tasks(connection))
     left_out = sum(tasks.values()) - len(of_tasks)
-    unblocked, oldest_due = connection.execute(_UNBLOCKED).one()
+    unblocked, *first_due = connection.execute(_UNBLOCKED).one()
+    frozen = freezes.past_and_coming(connection)
     alive = {row.state: row for row in connection.execute(_ALIVE)}
     states = dict.fromkeys(("waiting", "blocked", "claimed", "running"), 0)
     states |= {state: row.number for state, row in alive.items()}
@@ -158,7 +160,7 @@ def read(connection: Connection, database: Database) -> ClusterFigures:
     return ClusterFigures(
         now=now,
         tasks=tasks,
-        frozen=freezes.active(connection, now),
+        frozen=frozen.at(now),
         tasks_failed=(
             listings.count_tasks(connection, Term("failed"), now=now)
             if left_out > 0
@@ -167,7 +169,7 @@ def read(connection: Connection, database: Database) -> ClusterFigures:
         tasks_late=listings.late_tasks(connection, now).number,
         tasks_unserved=_count_unserved(connection, living, now),
         runs=states,
-        oldest_due=oldest_due if oldest_due and oldest_due <= now else None,
+        oldest_due=_oldest_due(first_due, frozen, now),
         oldest_start=min((row.oldest for row in alive.values() if row.oldest), default=None),
         dead_letters=connection.scalar(_DEAD) or 0,
         nodes=_count_nodes(connection, living, now),
@@ -184,7 +186,11 @@ def read(connection: Connection, database: Database) -> ClusterFigures:
     )
 
 
-_UNBLOCKED = select(func.count(), func.min(runs.c.due_at)).where(text(DUE))
+_UNBLOCKED = select(
+    func.count(),
+    func.min(case((lateness.is_requested(), runs.c.due_at))),
+    func.min(case((~lateness.is_requested(), runs.c.due_at))),
+).where(text(DUE))
 _BLOCKED = select(func.count()).select_from(runs).where(text(BLOCKED))
 _DEAD = select(func.count()).select_from(runs).where(text(DEAD))
 _ALIVE = (
@@ -217,6 +223,16 @@ _MAINTENANCE = (
     .order_by(maintenance_jobs.c.name)
     .limit(_MOST_JOBS)
 )
+
+
+def _oldest_due(firsts: Sequence[datetime | None], frozen: FrozenTime, now: datetime) -> datetime | None:
+    """Return since when the first due run has waited, of those that a freeze does not hold back now.
+
+    `firsts` are the times at which the first requested run and the first of the others are due.
+    """
+    held = zip(firsts, (NEVER, frozen), strict=True)
+    waited = [each.waited(due, now) for due, each in held if due and due <= now and not each.at(now)]
+    return now - max(waited) if waited else None
 
 
 def _count_tasks(connection: Connection) -> dict[str, int]:

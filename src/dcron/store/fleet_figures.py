@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, case, func, select, text
+from sqlalchemy import Connection, case, false, func, select, text
 
-from dcron.model import LATE_AFTER
 from dcron.schema import DUE, NO_TRIAL, runs
 from dcron.store import planning
+from dcron.store.lateness import Lateness
 
 MOST_COUNTED = 10_000
 """Most due runs of a lane that are counted."""
@@ -17,12 +17,14 @@ _PAGES_OF_LANES = 10
 
 @dataclass(frozen=True)
 class DueRuns:
-    """The waiting runs that are due and that nothing holds back."""
+    """The waiting runs that are due and not blocked."""
 
     by_queue: Mapping[str, int]
     """Their number in each queue that has any."""
     late: int
-    """How many of them have been due for longer than LATE_AFTER."""
+    """How many of them are late, as `policy.lateness` defines it."""
+    frozen: int = 0
+    """How many of them a freeze holds back."""
 
     @property
     def number(self) -> int:
@@ -33,13 +35,15 @@ class DueRuns:
 def due_runs(connection: Connection, now: datetime) -> DueRuns:
     """Count the due runs; in each lane at most MOST_COUNTED."""
     by_queue: dict[str, int] = {}
-    late = 0
+    late, frozen = 0, 0
+    lateness = Lateness(connection, now)
     for head in _heads(connection, now):
         queue = head.lane.queue
-        due_of_lane, late_of_lane = _count(connection, head, now)
+        due_of_lane, late_of_lane = _count(connection, head, lateness)
         by_queue[queue] = by_queue.get(queue, 0) + due_of_lane
         late += late_of_lane
-    return DueRuns(by_queue, late)
+        frozen += due_of_lane if lateness.frozen_for(head.lane).at(now) else 0
+    return DueRuns(by_queue, late, frozen)
 
 
 def starting_tasks(connection: Connection, until: datetime, limit: int) -> Sequence[int]:
@@ -64,10 +68,11 @@ def _heads(connection: Connection, until: datetime) -> Iterator[planning.LaneHea
             return
 
 
-def _count(connection: Connection, head: planning.LaneHead, now: datetime) -> tuple[int, int]:
+def _count(connection: Connection, head: planning.LaneHead, late: Lateness) -> tuple[int, int]:
     """Return how many runs of a lane are due, and how many of them are late."""
-    of_lane = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at <= now)
+    of_lane = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at <= late.now)
     found = select(runs.c.due_at).where(*of_lane).order_by(runs.c.due_at).limit(MOST_COUNTED).subquery()
-    is_late = found.c.due_at < now - LATE_AFTER
-    due, late = connection.execute(select(func.count(), func.count(case((is_late, 1))))).one()
-    return due, late
+    before = late.of_lane(head.lane)
+    is_late = false() if before is None else found.c.due_at < before
+    due, number_late = connection.execute(select(func.count(), func.count(case((is_late, 1))))).one()
+    return due, number_late

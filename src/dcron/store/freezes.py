@@ -6,7 +6,7 @@ committed after it. An automatic start has a recorded time before the beginning 
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -27,13 +27,16 @@ from sqlalchemy import (
     update,
 )
 
+from dcron.database import Reply
 from dcron.model import Freeze
 from dcron.policy.freezes import FrozenTime
 from dcron.schema import NOT_THAWED, Instant, freezes
 
-_COLUMNS = [freezes.c[name] for name in Freeze.__dataclass_fields__]
+_NAMES = [*Freeze.__dataclass_fields__]
+_COLUMNS = [freezes.c[name] for name in _NAMES]
 MOST = 1000
 """Most freezes that are read at once."""
+_RECENTLY = timedelta(days=1)
 _ALWAYS = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
@@ -72,7 +75,7 @@ def active(connection: Connection, now: datetime) -> Freeze | None:
 
 
 def open_ones(connection: Connection, now: datetime) -> list[Freeze]:
-    """Return the freezes that hold now or will, in the order of their begins."""
+    """Return the freezes that hold now or will hold, in the order in which they begin."""
     return _read(connection, _open(), {"now": now})
 
 
@@ -92,6 +95,28 @@ def frozen_time(connection: Connection, now: datetime) -> FrozenTime:
 def past_and_coming(connection: Connection) -> FrozenTime:
     """Return when the crontab was, is and will be frozen, as far as the latest freezes say."""
     return FrozenTime(newest(connection))
+
+
+def recent(connection: Connection, now: datetime) -> FrozenTime:
+    """Return when the crontab was frozen within the last day, and when it is and will be frozen."""
+    return read_recent(send_recent(connection, now))
+
+
+def send_recent(connection: Connection, now: datetime) -> Reply:
+    """Ask for the same; `read_recent` reads the answer."""
+    return Reply(connection, _recent(), {"since": now - _RECENTLY})
+
+
+def read_recent(reply: Reply) -> FrozenTime:
+    """Return the freezes of this reply."""
+    return FrozenTime(Freeze(**dict(zip(_NAMES, row, strict=True))) for row in reply.rows())
+
+
+@cache
+def _recent() -> Executable:
+    since = bindparam("since", type_=Instant())
+    not_over = (or_(column.is_(None), column > since) for column in (freezes.c.until_at, freezes.c.thawed_at))
+    return select(*_COLUMNS).where(*not_over).order_by(freezes.c.id.desc()).limit(MOST)
 
 
 def newest(connection: Connection, limit: int = MOST) -> list[Freeze]:

@@ -24,9 +24,11 @@ from sqlalchemy import (
 )
 
 from dcron.database import Reply, one_of
-from dcron.model import LATE_AFTER, Run, Task
+from dcron.model import Run, Task
+from dcron.policy import Lane
 from dcron.schema import ALIVE, DEAD, DUE, FINISHED, NO_TRIAL, WAITING, changes, crontab, runs
 from dcron.store import planning, tasks
+from dcron.store.lateness import Lateness, is_requested
 from dcron.store.runs import run_from, run_of
 from dcron.store.search_terms import (
     RUN_FIELDS,
@@ -52,7 +54,7 @@ WINDOW = 20_000
 _PAGES_OF_LANES = 10
 """Pages of lanes that `late_tasks` searches."""
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
-"""The columns of a run without what it executes."""
+"""The columns of a run without its spec and payload."""
 _LIGHT_NAMES = [column.name for column in LIGHT]
 _LEFT_OUT: dict[str, Any] = {"spec": {}, "payload": None}
 
@@ -77,19 +79,20 @@ def task_ids(
 
     With `coming`, only tasks that run now or have a run to come.
     """
-    key = TASK_ORDERS[order](now)
+    late = Lateness(connection, now)
+    key = TASK_ORDERS[order](late)
     ordered = (key.desc() if reverse else key.asc()).nulls_last()
     ties = [] if order == "name" else [crontab.c.name]
     if order == "name":  # as the index has it: with NULLS LAST, Postgres sorts all names
         ordered = crontab.c.name.desc() if reverse else crontab.c.name.asc()
-    matching = [*conditions(TASK_FIELDS, terms, now), *([has_open_run()] if coming else [])]
+    matching = [*conditions(TASK_FIELDS, terms, late), *([has_open_run()] if coming else [])]
     query = select(crontab.c.id).where(*matching).order_by(ordered, *ties)
     return array("q", connection.scalars(query.limit(MOST_IDS)))
 
 
 @dataclass(frozen=True)
 class ListedTask:
-    """A task as lists show it, with its runs (without what they execute)."""
+    """A task as lists show it, with its runs (without their specs and payloads)."""
 
     task: Task
     next_run: Run | None
@@ -99,6 +102,8 @@ class ListedTask:
     alive: Sequence[Run]
     due_since: datetime | None
     """When the first waiting run that is not blocked is, or was, due (UTC)."""
+    requested_since: datetime | None
+    """The same of the first of them that a person requested: a freeze does not hold it back."""
     failed: bool
     """Whether its latest finished run failed or was lost, as `has_failed` defines it."""
     dead: bool
@@ -112,6 +117,7 @@ def _listed_query() -> Select[Any]:
         next_id.scalar_subquery().label("next_id"),
         of_latest(runs.c.id).label("last_id"),
         first_due().label("due_since"),
+        first_due(DUE, is_requested()).label("requested_since"),
         func.coalesce(has_failed(), false()).label("failed"),
         has_dead_letter().label("dead"),
         *tasks.COLUMNS,
@@ -134,6 +140,7 @@ def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[Listed
             found.get(row.last_id),
             alive.get(row.id, ()),
             row.due_since,
+            row.requested_since,
             row.failed,
             row.dead,
         )
@@ -196,13 +203,14 @@ def ask_tasks_token(connection: Connection) -> Callable[[], tuple[int, int]]:
 
 def count_tasks(connection: Connection, *terms: Term, now: datetime) -> int:
     """Return how many tasks match all terms; reads all tasks."""
-    query = select(func.count()).select_from(crontab).where(*conditions(TASK_FIELDS, terms, now))
-    return connection.scalar(query) or 0
+    matching = conditions(TASK_FIELDS, terms, Lateness(connection, now))
+    return connection.scalar(select(func.count()).select_from(crontab).where(*matching)) or 0
 
 
 def count_first(connection: Connection, terms: Sequence[Term], now: datetime, most: int) -> int:
     """Return how many tasks match all terms, up to `most`; stops reading when it has found `most`."""
-    found = select(crontab.c.id).where(*conditions(TASK_FIELDS, terms, now)).limit(most).subquery()
+    matching = conditions(TASK_FIELDS, terms, Lateness(connection, now))
+    found = select(crontab.c.id).where(*matching).limit(most).subquery()
     return connection.scalar(select(func.count()).select_from(found)) or 0
 
 
@@ -218,36 +226,40 @@ def count_dead(connection: Connection, most: int) -> int:
 
 
 class LateTasks(NamedTuple):
-    """Tasks with a run that has been due, unblocked, for longer than LATE_AFTER."""
+    """Tasks with a late run, as `policy.lateness` defines it."""
 
     number: int
     since: datetime | None
-    """When the first of these runs was due; None if no task is late."""
+    """Since when the first of these runs has waited, frozen time excluded; None if no task is late."""
 
 
 def late_tasks(connection: Connection, now: datetime, most: int = 1_000) -> LateTasks:
     """Return how many tasks are late, up to `most`, and since when; reads only late runs, lane by lane."""
-    late: dict[int, datetime] = {}
-    lane = ""
+    found: dict[int, datetime] = {}
+    late, lane = Lateness(connection, now), ""
     for _ in range(_PAGES_OF_LANES):
         heads, lane = planning.heads_after(connection, lane)
         for head in heads:
-            if head.due_at < now - LATE_AFTER and len(late) < most:
-                for task_id, since in _late_tasks(connection, head, now, most):
-                    late[task_id] = min(since, late.get(task_id, since))
+            if late.may_be(head.due_at) and len(found) < most:
+                for task_id, since in _late_tasks(connection, head.lane, late, most):
+                    found[task_id] = min(since, found.get(task_id, since))
         if not lane:
             break
-    return LateTasks(min(len(late), most), min(late.values(), default=None))
+    return LateTasks(min(len(found), most), min(found.values(), default=None))
 
 
 def _late_tasks(
-    connection: Connection, head: planning.LaneHead, now: datetime, most: int
+    connection: Connection, lane: Lane, late: Lateness, most: int
 ) -> Iterator[tuple[int, datetime]]:
-    """Yield the ids of the late tasks of a lane, the longest late first, and since when each is late."""
-    late = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at < now - LATE_AFTER, text(NO_TRIAL))
-    since = func.min(runs.c.due_at)
-    query = select(runs.c.task_id, since).where(*late).group_by(runs.c.task_id).order_by(since).limit(most)
-    yield from ((row[0], row[1]) for row in connection.execute(query))
+    """Yield the ids of the late tasks of a lane, and since when each waits; the longest wait first."""
+    if (before := late.of_lane(lane)) is None:
+        return
+    of_lane = (text(DUE), runs.c.lane == str(lane), runs.c.due_at < before, text(NO_TRIAL))
+    due_at = func.min(runs.c.due_at)
+    query = select(runs.c.task_id, due_at).where(*of_lane).group_by(runs.c.task_id).order_by(due_at)
+    frozen = late.frozen_for(lane)
+    for task_id, due in connection.execute(query.limit(most)):
+        yield task_id, late.now - frozen.waited(due, late.now)
 
 
 # Runs -------------------------------------------------------------------------------------------------
@@ -282,7 +294,7 @@ class RunsPage:
 
 
 def light_run(row: Row[Any]) -> Run:
-    """Return the run of a row that has LIGHT; what it executes is left out."""
+    """Return the run of a row that has LIGHT: its spec and payload are empty."""
     return run_from(row, **_LEFT_OUT)
 
 
@@ -300,7 +312,7 @@ def finished_runs(
     if page.end:
         trials = trials.where(runs.c.id > page.end.id)
     searched = trials.subquery()
-    query = select(searched).where(*conditions(RUN_FIELDS, only.terms, now, searched.c))
+    query = select(searched).where(*conditions(RUN_FIELDS, only.terms, Lateness(connection, now), searched.c))
     found = [*page.runs, *map(light_run, connection.execute(query))]
     return RunsPage(sorted(found, key=lambda run: -run.id), page.end)
 
@@ -314,9 +326,9 @@ def _finished_page(
         return RunsPage(found, _cursor(found[-1]) if len(found) == limit else None)
     # One window at a time: matches may be rare, and the terms have no index.
     searched = window.limit(WINDOW).subquery()
-    so = conditions(RUN_FIELDS, only.terms, now, searched.c)
+    matching = conditions(RUN_FIELDS, only.terms, Lateness(connection, now), searched.c)
     newest_first = (searched.c.finished_at.desc(), searched.c.id.desc())
-    query = select(searched).where(*so).order_by(*newest_first).limit(limit)
+    query = select(searched).where(*matching).order_by(*newest_first).limit(limit)
     found = [light_run(row) for row in connection.execute(query)]
     if len(found) == limit:
         return RunsPage(found, _cursor(found[-1]))
@@ -325,7 +337,7 @@ def _finished_page(
 
 def unfinished_runs(connection: Connection, only: RunListFilter, limit: int, now: datetime) -> list[Run]:
     """Return the living runs, the latest first; of one task also the waiting runs."""
-    query = select(*LIGHT).where(*conditions(RUN_FIELDS, only.terms, now, runs.c))
+    query = select(*LIGHT).where(*conditions(RUN_FIELDS, only.terms, Lateness(connection, now), runs.c))
     if only.node_id:
         query = query.where(runs.c.owner == only.node_id)
     alive = query.where(text(ALIVE))
@@ -372,7 +384,7 @@ def dead_tasks(connection: Connection, terms: Sequence[Term], limit: int, now: d
     if terms:
         newest_ones = select(*LIGHT).where(text(DEAD)).order_by(runs.c.id.desc()).limit(MOST_SEARCHED)
         source = newest_ones.subquery()
-        dead = conditions(RUN_FIELDS, terms, now, source.c)
+        dead = conditions(RUN_FIELDS, terms, Lateness(connection, now), source.c)
     newest = func.max(source.c.id)
     counted = (
         select(source.c.task_id, func.count().label("letters"), func.min(source.c.id).label("first"), newest)
@@ -408,7 +420,7 @@ def dead_letters(
     if before_id is not None:
         dead = dead.where(runs.c.id < before_id)
     searched = dead.limit(WINDOW).subquery()
-    query = select(searched).where(*conditions(RUN_FIELDS, terms, now, searched.c))
+    query = select(searched).where(*conditions(RUN_FIELDS, terms, Lateness(connection, now), searched.c))
     found = [light_run(row) for row in connection.execute(query.order_by(searched.c.id.desc()).limit(limit))]
     if len(found) == limit:
         return DeadLettersPage(found, found[-1].id)

@@ -1,14 +1,14 @@
-"""Notifications: what is to be sent by channels, written in the transaction of what they are about.
+"""Notifications: messages to be sent by channels, written in the transaction of their cause.
 
-A node that has the channel claims what waits for it, and sends it as one message. Until `held_until`, no
-other node sends it. What becomes of a claim:
+A node that has the channel claims its waiting notifications, and sends them as one message. Until
+`held_until`, no other node sends them. A claim ends in one of three ways:
 
 - sent: the rows have `sent_at`;
 - failed: they wait again, until `due_at`, without a holder;
 - unknown, because the node died or the channel did not answer: they keep their holder. After `held_until`, a
   node sends exactly these rows again, so the message has the same ID and its receiver can drop the second.
 
-The output of runs is sent one message for each run, without a pause, as cron does.
+A node sends the output of each run as a message of its own, without a pause, as cron does.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -125,7 +125,7 @@ def _is_due(now: Any, far: Any) -> ColumnElement[bool]:
 
 
 def _is_over(now: Any, far: Any) -> ColumnElement[bool]:
-    """Return whether its holder has not recorded what became of it, although the hold is over."""
+    """Return whether the hold is over and the holder has recorded no result."""
     rows = notifications.c
     is_past = or_(rows.held_until.is_(None), rows.held_until < now, rows.held_until > far)
     return and_(rows.holder.is_not(None), is_past)
@@ -229,7 +229,7 @@ def unknown(connection: Connection, claim: Claim, ids: Collection[int], now: dat
 
 
 def release(connection: Connection, claim: Claim) -> None:
-    """Give back what was not tried. Another node may claim it at once."""
+    """Give back the notifications of a claim that were not tried. Another node may claim them at once."""
     free = {"held_until": None} if claim.is_repeated else _FREE
     connection.execute(_held(claim, claim.ids).values(tries=notifications.c.tries - 1, **free))
 
@@ -306,7 +306,7 @@ def by_id(connection: Connection, notification_id: int) -> Notification | None:
 
 @dataclass(frozen=True)
 class ChannelFigures:
-    """What became of the notifications of one channel."""
+    """How many notifications wait for one channel, and the last success or failure."""
 
     waiting: int = 0
     sent_at: datetime | None = None

@@ -21,7 +21,7 @@ from dcron.store.notifications import OUTPUT
 
 @dataclass(frozen=True)
 class OutputMail:
-    """What the end of a run has to say about its output."""
+    """The mail about the output of a run that has ended."""
 
     task: Task
     facts: Mapping[str, Any]
@@ -30,7 +30,7 @@ class OutputMail:
 
 @dataclass(frozen=True)
 class RunOutput:
-    """The output of a run, and what it ran."""
+    """The output of a run, and the command that wrote it."""
 
     command: str
     env: Mapping[str, str]
@@ -40,7 +40,7 @@ class RunOutput:
 
 
 def add(connection: Connection, mails: Mapping[int, OutputMail], now: datetime) -> None:
-    """Insert the notifications of runs that have ended, by their ids: one mail to all addresses of a task."""
+    """Insert the notifications of ended runs, by run id: one mail to all addresses of the task."""
     stored = {each.name: each.value for each in settings.every(connection)}
     rows: list[dict[str, Any]] = []
     for run_id, mail in mails.items():
@@ -52,7 +52,7 @@ def add(connection: Connection, mails: Mapping[int, OutputMail], now: datetime) 
 
 
 def read(connection: Connection, run_id: int, most: int) -> RunOutput | None:
-    """Return what a run has printed, about `most` bytes of it; None if the run is pruned."""
+    """Return about `most` bytes of the output of a run; None if the run is pruned."""
     spec = connection.scalar(select(runs.c.spec).where(runs.c.id == run_id))
     if spec is None:
         return None

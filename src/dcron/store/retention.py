@@ -203,7 +203,7 @@ class History:
 
 
 def oldest_bad_kept(connection: Connection, task_id: int, exceeding: int) -> int | None:
-    """Return the id of the failed run behind so many older ones of the task that are no dead letters."""
+    """Return the id of the failed run behind `exceeding` older ones of the task that are no dead letters."""
     bad = [state.value for state in RunState if state.is_failure]
     of_task = (runs.c.task_id == task_id, runs.c.state.in_(bad), runs.c.dead_at.is_(None))
     query = select(runs.c.id).where(*of_task).order_by(runs.c.id).offset(exceeding).limit(1)
@@ -291,7 +291,7 @@ def was_pruned(connection: Connection, first: datetime, last: datetime) -> bool:
 
 
 def shift(now: datetime, seconds: float) -> datetime:
-    """Return the time so many seconds before `now`, or the earliest time."""
+    """Return the time that is `seconds` before `now`, or the earliest time."""
     try:
         return now - timedelta(seconds=seconds)
     except OverflowError:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -23,10 +22,11 @@ from sqlalchemy import (
 )
 from sqlalchemy import Text as TextType
 
-from dcron.model import LATE_AFTER, RunState
+from dcron.model import RunState
 from dcron.policy.selectors import Selector
 from dcron.schema import ALIVE, DEAD, DUE, WAITING, crontab, runs
 from dcron.store import selectors
+from dcron.store.lateness import Lateness, is_requested
 
 _FAILURES = [state for state in RunState if state.is_failure]
 
@@ -43,20 +43,20 @@ class Term:
     """Of the field `any`: a row matches if it matches all words of one of these."""
 
 
-Condition = Callable[[Any, str, datetime], ColumnElement[bool]]
+Condition = Callable[[Any, str, Lateness], ColumnElement[bool]]
 
 
 def conditions(
-    fields: Mapping[str, Condition], terms: Sequence[Term], now: datetime, columns: Any = None
+    fields: Mapping[str, Condition], terms: Sequence[Term], late: Lateness, columns: Any = None
 ) -> list[ColumnElement[bool]]:
     """Return the SQL conditions of these terms; `columns` are the columns of runs for RUN_FIELDS."""
     found = []
     for term in terms:
         if term.field == "any":
-            groups = (conditions(fields, group, now, columns) for group in term.alternatives)
+            groups = (conditions(fields, group, late, columns) for group in term.alternatives)
             found.append(or_(*(and_(true(), *group) for group in groups)))
             continue
-        matches = fields[term.field](columns, term.value, now)
+        matches = fields[term.field](columns, term.value, late)
         if term.field != "label":  # which is never NULL, and has an index
             matches = func.coalesce(matches, false())
         found.append(not_(matches) if term.negated else matches)
@@ -73,9 +73,9 @@ def of_task(column: Column[Any], *which: Any) -> Select[Any]:
     return select(column).where(runs.c.task_id == crontab.c.id, *which).correlate(crontab)
 
 
-def first_due(which: str = DUE) -> Any:
+def first_due(which: str = DUE, *more: ColumnElement[bool]) -> Any:
     """Select when the task's first waiting run is due; by default the first that is not blocked."""
-    return of_task(runs.c.due_at, text(which)).order_by(runs.c.due_at).limit(1).scalar_subquery()
+    return of_task(runs.c.due_at, text(which), *more).order_by(runs.c.due_at).limit(1).scalar_subquery()
 
 
 def of_latest(column: Column[Any]) -> Any:
@@ -94,10 +94,13 @@ def has_open_run() -> ColumnElement[bool]:
     return or_(_alive(), and_(goes_on, of_task(runs.c.id, text(WAITING)).exists()))
 
 
-def _is_late(now: datetime) -> ColumnElement[bool]:
-    """Return the condition that a run of the task has been due, unblocked, for longer than LATE_AFTER."""
-    late: ColumnElement[bool] = first_due() < now - LATE_AFTER
-    return late
+def _is_late(late: Lateness) -> ColumnElement[bool]:
+    """Return the condition that a run of the task is late."""
+    of_requested: ColumnElement[bool] = first_due(DUE, is_requested()) < late.of_requested
+    if late.of_others is None:
+        return of_requested
+    of_all: ColumnElement[bool] = first_due() < late.of_others
+    return of_all if late.of_others == late.of_requested else or_(of_all, of_requested)
 
 
 def has_failed() -> ColumnElement[bool]:
@@ -125,24 +128,24 @@ def has_dead_letter() -> ColumnElement[bool]:
     return of_task(runs.c.id, text(DEAD)).exists()
 
 
-def _rank(now: datetime) -> Any:
+def _rank(late: Lateness) -> Any:
     """Return the sort key `state`: tasks that need attention come first."""
     return case(
         (crontab.c.error.is_not(None), 0),
         (has_failed(), 1),
-        (_is_late(now), 2),
+        (_is_late(late), 2),
         (_alive(), 3),
         (not_(crontab.c.enabled), 5),
         else_=4,
     )
 
 
-def _in_state(value: str, now: datetime) -> ColumnElement[bool]:
+def _in_state(value: str, late: Lateness) -> ColumnElement[bool]:
     state = value.lower()
     known: dict[str, Callable[[], ColumnElement[bool]]] = {
         "running": _alive,
         "paused": lambda: not_(crontab.c.enabled),
-        "late": lambda: _is_late(now),
+        "late": lambda: _is_late(late),
         "failed": has_failed,
         "error": lambda: crontab.c.error.is_not(None),
         "ok": lambda: of_latest(runs.c.state) == RunState.SUCCEEDED,
@@ -151,58 +154,58 @@ def _in_state(value: str, now: datetime) -> ColumnElement[bool]:
     return known[state]() if state in known else of_latest(runs.c.state) == state
 
 
-def _in_trouble(now: datetime) -> ColumnElement[bool]:
-    return or_(has_failed(), _is_late(now), crontab.c.error.is_not(None))
+def _in_trouble(late: Lateness) -> ColumnElement[bool]:
+    return or_(has_failed(), _is_late(late), crontab.c.error.is_not(None))
 
 
 TASK_FIELDS: dict[str, Condition] = {
-    "text": lambda _, value, now: or_(
+    "text": lambda _, value, late: or_(
         *(_has(crontab.c[name], value) for name in ("name", "command", "describe"))
     ),
-    "name": lambda _, value, now: _has(crontab.c.name, value),
-    "command": lambda _, value, now: _has(crontab.c.command, value),
-    "schedule": lambda _, value, now: _has(crontab.c.schedule, value),
-    "zone": lambda _, value, now: _has(crontab.c.timezone, value),
-    "user": lambda _, value, now: _has(crontab.c.user, value),
-    "queue": lambda _, value, now: _has(crontab.c.queue, value),
-    "tag": lambda _, value, now: _has(cast(crontab.c.require, TextType), value),
-    "label": lambda _, value, now: selectors.condition(Selector.parse(value)),
-    "source": lambda _, value, now: crontab.c.source == value,
-    "owner": lambda _, value, now: _alive(_has(runs.c.owner, value)),
-    "node": lambda _, value, now: _has(of_latest(runs.c.owner), value),
-    "exit": lambda _, value, now: cast(of_latest(runs.c.exit_code), TextType) == value,
-    "st": lambda _, value, now: _in_state(value, now),
-    "late": lambda _, value, now: _is_late(now),
-    "failed": lambda _, value, now: has_failed(),
-    "dead": lambda _, value, now: has_dead_letter(),
-    "paused": lambda _, value, now: not_(crontab.c.enabled),
-    "running": lambda _, value, now: _alive(),
-    "errors": lambda _, value, now: _in_trouble(now),
+    "name": lambda _, value, late: _has(crontab.c.name, value),
+    "command": lambda _, value, late: _has(crontab.c.command, value),
+    "schedule": lambda _, value, late: _has(crontab.c.schedule, value),
+    "zone": lambda _, value, late: _has(crontab.c.timezone, value),
+    "user": lambda _, value, late: _has(crontab.c.user, value),
+    "queue": lambda _, value, late: _has(crontab.c.queue, value),
+    "tag": lambda _, value, late: _has(cast(crontab.c.require, TextType), value),
+    "label": lambda _, value, late: selectors.condition(Selector.parse(value)),
+    "source": lambda _, value, late: crontab.c.source == value,
+    "owner": lambda _, value, late: _alive(_has(runs.c.owner, value)),
+    "node": lambda _, value, late: _has(of_latest(runs.c.owner), value),
+    "exit": lambda _, value, late: cast(of_latest(runs.c.exit_code), TextType) == value,
+    "st": lambda _, value, late: _in_state(value, late),
+    "late": lambda _, value, late: _is_late(late),
+    "failed": lambda _, value, late: has_failed(),
+    "dead": lambda _, value, late: has_dead_letter(),
+    "paused": lambda _, value, late: not_(crontab.c.enabled),
+    "running": lambda _, value, late: _alive(),
+    "errors": lambda _, value, late: _in_trouble(late),
 }
 
-TASK_ORDERS: dict[str, Callable[[datetime], Any]] = {
-    "name": lambda now: crontab.c.name,
-    "next": lambda now: first_due(WAITING),
-    "last": lambda now: of_latest(runs.c.started_at),
+TASK_ORDERS: dict[str, Callable[[Lateness], Any]] = {
+    "name": lambda late: crontab.c.name,
+    "next": lambda late: first_due(WAITING),
+    "last": lambda late: of_latest(runs.c.started_at),
     "state": _rank,
-    "schedule": lambda now: crontab.c.schedule,
+    "schedule": lambda late: crontab.c.schedule,
 }
 
 RUN_FIELDS: dict[str, Condition] = {
-    "text": lambda run, value, now: or_(_has(run.task, value), _has(run.reason, value)),
-    "name": lambda run, value, now: _has(run.task, value),
-    "task": lambda run, value, now: _has(run.task, value),
-    "reason": lambda run, value, now: _has(run.reason, value),
-    "node": lambda run, value, now: _has(run.owner, value),
-    "owner": lambda run, value, now: _has(run.owner, value),
-    "exit": lambda run, value, now: cast(run.exit_code, TextType) == value,
-    "queue": lambda run, value, now: _has(run.queue, value),
-    "trigger": lambda run, value, now: (
+    "text": lambda run, value, late: or_(_has(run.task, value), _has(run.reason, value)),
+    "name": lambda run, value, late: _has(run.task, value),
+    "task": lambda run, value, late: _has(run.task, value),
+    "reason": lambda run, value, late: _has(run.reason, value),
+    "node": lambda run, value, late: _has(run.owner, value),
+    "owner": lambda run, value, late: _has(run.owner, value),
+    "exit": lambda run, value, late: cast(run.exit_code, TextType) == value,
+    "queue": lambda run, value, late: _has(run.queue, value),
+    "trigger": lambda run, value, late: (
         run.task_id < 0 if value.lower() == "trial" else run.trigger == value.lower()
     ),
-    "st": lambda run, value, now: run.state == ("succeeded" if value.lower() == "ok" else value.lower()),
-    "failed": lambda run, value, now: run.state.in_(_FAILURES),
-    "dead": lambda run, value, now: run.dead_at.is_not(None),
-    "running": lambda run, value, now: run.state.in_([RunState.RUNNING, RunState.CLAIMED]),
-    "errors": lambda run, value, now: run.state.in_(_FAILURES),
+    "st": lambda run, value, late: run.state == ("succeeded" if value.lower() == "ok" else value.lower()),
+    "failed": lambda run, value, late: run.state.in_(_FAILURES),
+    "dead": lambda run, value, late: run.dead_at.is_not(None),
+    "running": lambda run, value, late: run.state.in_([RunState.RUNNING, RunState.CLAIMED]),
+    "errors": lambda run, value, late: run.state.in_(_FAILURES),
 }

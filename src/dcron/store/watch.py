@@ -70,9 +70,9 @@ JOB = "watch"
 PAGE = 1_000
 """Rows of one statement."""
 MOST_STEPS = 10
-"""Steps of one round: what is left follows in the next one."""
+"""Steps of one round: the next round reads the remaining pages."""
 _MOST_LANES = 3
-"""Lanes of one step in which overdue runs are looked for."""
+"""Lanes of one step in which overdue runs are searched."""
 _MOST_ALIVE = 10_000
 """Runs that are alive at once: more than the slots of most fleets."""
 STALE_PAGE = 2_500
@@ -189,13 +189,15 @@ class Look:
 
     @cached_property
     def _frozen(self) -> FrozenTime:
-        """When the crontab was and is frozen: then nothing is late."""
+        """When the crontab was and is frozen: this time does not count."""
         return freezes.past_and_coming(self.connection)
 
-    def _has_waited(self, since: datetime, seconds: float) -> bool:
-        """Return whether it is longer since a time, without the times in which the crontab was frozen."""
-        wait = self.now - since - timedelta(seconds=seconds)
-        return wait >= timedelta(0) and wait >= self._frozen.between(since, self.now)
+    def _has_waited(self, since: datetime, seconds: float, *, is_requested: bool = False) -> bool:
+        """Return whether it is longer since a time; frozen time counts only if a person requested the run."""
+        wait = timedelta(seconds=seconds)
+        if is_requested or self.now - since < wait:
+            return self.now - since >= wait
+        return self._frozen.waited(since, self.now) >= wait
 
     @cached_property
     def _heads(self) -> Sequence[planning.LaneHead]:
@@ -273,7 +275,7 @@ class Look:
             inside = after if after and after[0] == lane else None
             rows = self.connection.execute(self._overdue(lane, inside)).all()
             for row in rows:
-                yield from self._late_cause(row, tasks.task_from(row))
+                yield from self._late_cause(row, tasks.task_from(row), lane)
             if len(rows) == PAGE:
                 self._go_on_late((lane, rows[-1].due_at, rows[-1].run_id))
                 return
@@ -308,11 +310,11 @@ class Look:
             )
         return query.order_by(runs.c.due_at, runs.c.id).limit(PAGE)
 
-    def _late_cause(self, row: Row[Any], task: Task) -> Iterator[Cause]:
+    def _late_cause(self, row: Row[Any], task: Task, lane: str) -> Iterator[Cause]:
         rules = rules_of(self.settings, task)
         if not task.enabled or rules.start is None:
             return
-        if not self._has_waited(row.due_at, rules.start):
+        if not self._has_waited(row.due_at, rules.start, is_requested=_is_requested(lane)):
             return
         if row.trigger == Trigger.SCHEDULE and _is_excluded(task, row.scheduled_for):
             return
@@ -525,8 +527,9 @@ class Look:
 
     def _is_late(self, row: Row[Any]) -> bool:
         start = rules_of(self.settings, _definition(row)).start
-        is_waiting = row.enabled and row.state == RunState.WAITING and start is not None
-        return bool(is_waiting and self._has_waited(row.due_at, start or 0.0))
+        if not row.enabled or row.state != RunState.WAITING or start is None:
+            return False
+        return self._has_waited(row.due_at, start, is_requested=_is_requested(row.lane))
 
     def _is_over_for_crontab(self, row: Row[Any]) -> bool:
         """Return the same for alerts about nodes, jobs and the database."""
@@ -554,6 +557,11 @@ class Look:
             .where(text(OPEN), alerts.c.remind_at.is_not(None), alerts.c.remind_at <= self.now)
         )
         return self.connection.execute(query.order_by(alerts.c.remind_at).limit(PAGE)).all()
+
+
+def _is_requested(lane: str) -> bool:
+    found = policy.read_lane(lane)
+    return found is not None and found.is_requested
 
 
 def _remind(

@@ -9,7 +9,7 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
-from textual.filter import LineFilter
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
@@ -18,6 +18,7 @@ from dcron.model import Node
 from dcron.safetext import safe
 from dcron.tui.ascii_filter import AsciiFilter, WholeCellScrollBar
 from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
+from dcron.tui.colours import OWN_THEMES, theme_name
 from dcron.tui.connections import Connections
 from dcron.tui.database_thread import DatabaseThread
 from dcron.tui.driver import Driver
@@ -31,7 +32,7 @@ from dcron.tui.refresher import Refresher
 from dcron.tui.requests import Requests
 from dcron.tui.settings import TuiSettings
 from dcron.tui.state import TuiState
-from dcron.tui.theme import CSS, OWN_THEMES, THEMES, VARIABLES
+from dcron.tui.theme import CSS
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
@@ -89,12 +90,13 @@ class DcronApp(MessagingApp[Exception]):
         self._key_at = 0.0
         self.main = MainScreen(lambda: self._refresher.status, self._start)
         self._ascii = AsciiFilter()
+        self._no_color = NoColor()
         ScrollBar.renderer = WholeCellScrollBar
         self.animation_level = "none"
         self.set_class(self.no_color, "-grey")
         for theme in OWN_THEMES:
             self.register_theme(theme)
-        self.theme = THEMES[settings.theme]
+        self.set_theme(settings.theme)
 
     # Threads ----------------------------------------------------------------------------------------
 
@@ -139,12 +141,13 @@ class DcronApp(MessagingApp[Exception]):
         self.writes.stop()
 
     def _tick(self) -> None:
-        if self.screen_stack and self.screen is self.main:  # there is no screen while the app ends
+        if self.screen_stack and self.main.is_current:  # there is no screen while the app ends
             self.main.redraw_bar()
-            if self.main.page:
-                self.main.page.tick()
             self._refresher.tick()
-            self.main.count_saved_filters()
+            if self.screen is self.main:  # behind a dialog only the header goes on
+                if self.main.page:
+                    self.main.page.tick()
+                self.main.count_saved_filters()
 
     @property
     def counts(self) -> "Counts | None":
@@ -152,11 +155,10 @@ class DcronApp(MessagingApp[Exception]):
         return self._refresher.counts
 
     def refresh_rows(self) -> bool:
-        """Read the visible rows again; return False if the main screen is not visible."""
-        page = self.main.page if self.screen is self.main else None
-        if page:
-            page.refresh_data()
-        return page is not None
+        """Read the visible rows again, unless a dialog is open; return False if no row is visible."""
+        if self.main.page and self.screen is self.main:
+            self.main.page.refresh_data()
+        return self.main.page is not None and self.main.is_current
 
     def redraw_header(self) -> None:
         """Draw the header and the tabs again."""
@@ -291,7 +293,14 @@ class DcronApp(MessagingApp[Exception]):
 
     def set_theme(self, name: str) -> None:
         """Use one of THEMES."""
-        self.theme = THEMES[name]
+        self.theme = theme_name(name, self.settings.colours)
+
+    def action_leave_for_command(self) -> None:
+        """Leave a text that is shown above the views, and open the prompt for a command."""
+        if len(self.screen_stack) > 1 and self.screen is not self.main:
+            self.screen.dismiss()
+        if self.screen is self.main:
+            self.start_command("")
 
     def start_command(self, text: str) -> None:
         """Open the prompt with a command to complete."""
@@ -357,13 +366,15 @@ class DcronApp(MessagingApp[Exception]):
         """Return the name of the key."""
         return binding.key_display or key_name(binding.key)
 
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Return the colours that Textual's own themes do not define."""
-        return dict(VARIABLES)
-
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return what changes drawn lines: with ASCII glyphs, nothing else is drawn around texts."""
+        """Return what changes drawn lines: with ASCII glyphs, nothing else is drawn around texts.
+
+        Textual chooses its filter for $NO_COLOR before there is a theme. Monochrome makes the terminal's own
+        colours black.
+        """
         filters = super().get_line_filters()
+        if self.native_ansi_color:
+            filters = [self._no_color if isinstance(each, Monochrome) else each for each in filters]
         return filters if self.settings.unicode else [*filters, self._ascii]
 
     def get_system_commands(self, screen: Any) -> Any:

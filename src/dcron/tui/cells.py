@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
 
 
 class Cell(NamedTuple):
-    """Inert text and the name of its style (theme.py)."""
+    """Inert text and the name of its style (colours.py)."""
 
     text: str
     style: str = ""
@@ -90,6 +90,8 @@ def task_status(row: "TaskRow", now: datetime) -> TaskStatus:
         return TaskStatus("error", "error")
     if row.is_late(now):
         return TaskStatus("late", "late")
+    if row.held_by(now):
+        return TaskStatus(humanize.FROZEN, "paused")
     if row.failed and row.last_run and not row.last_run.state.is_failure:
         return TaskStatus("failed", "failed")  # a later run was cancelled, which clears nothing
     if row.last_run:
@@ -103,13 +105,15 @@ def next_cell(row: "TaskRow", now: datetime) -> Cell:
         return Cell("paused", "paused")
     if row.next_at is None:
         return Cell("error", "error") if row.task.error else Cell("-", "quiet")
-    text = humanize.to_next(row.next_run, row.next_at, row.unserved, now)
+    text = humanize.to_next(row.next_run, row.next_at, row.unserved, now, row.frozen)
     if row.unserved:
         return Cell(text, "late")
     if row.next_run and row.next_run.blocked:
         return Cell(text, "waiting")
-    if row.is_late(now):
-        return Cell(text.replace("late", "LATE"), "late")
+    if late_by := row.late_by(now):
+        return Cell(humanize.late(late_by).replace("late", "LATE"), "late")
+    if text == humanize.FROZEN:
+        return Cell(text, "paused")
     if row.next_at <= now:
         return Cell("now", "running")
     mark = "!" if row.clock_change else ""

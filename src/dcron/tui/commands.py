@@ -12,11 +12,11 @@ from dcron.services.dashboard import Dashboard
 from dcron.services.name_prefix import NotExact
 from dcron.tui.actions import alerts, freezes, nodes, runs, tasks
 from dcron.tui.actions.why import explain
+from dcron.tui.colours import THEMES
 from dcron.tui.completion import MOST_NAMES, Completion, among
 from dcron.tui.filters import complete_from_database, node_names
 from dcron.tui.host import Host
 from dcron.tui.shell import run_verb
-from dcron.tui.theme import THEMES
 from dcron.tui.views import VIEWS
 
 

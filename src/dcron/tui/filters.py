@@ -13,7 +13,9 @@ from dcron.tui.completion import Completion, among
 from dcron.tui.host import Host
 from dcron.tui.prompt import LONGEST
 
-STATES = ("late", "failed", "paused", "running", "dead")
+ERRORS = "errors"
+"""The word for problems of all kinds, as the key for errors only shows them."""
+STATES = ("late", "failed", "paused", "running", "dead", ERRORS)
 """Words that are states; `text:late` searches for the word."""
 MOST_TERMS = 12
 OR = "|"
@@ -31,13 +33,7 @@ def parse_filter(text: str, fields: Collection[str]) -> tuple[Term, ...]:
     words = text.split()
     if (number := sum(word != OR for word in words)) > MOST_TERMS:
         raise UsageError(f"a filter of {number} words; the limit is {MOST_TERMS}")
-    groups: list[list[Term]] = [[]]
-    for word in words:
-        if word == OR:
-            groups.append([])
-        else:
-            groups[-1].append(_term(word, fields))
-    given = tuple(tuple(group) for group in groups if group)  # one may still be typed
+    given = tuple(tuple(_term(word, fields) for word in group) for group in _alternatives(text))
     return given[0] if len(given) == 1 else (Term("any", alternatives=given),) if given else ()
 
 
@@ -51,6 +47,22 @@ def parse_run_filter(text: str) -> Sequence[Term]:
     return parse_filter(text, RUN_FIELDS)
 
 
+def with_errors(text: str) -> str:
+    """Return the filter that shows only the problems among what this one shows."""
+    return f" {OR} ".join(" ".join([*group, ERRORS]) for group in _alternatives(text) or [[]])
+
+
+def _alternatives(text: str) -> list[list[str]]:
+    """Return the words between bars; none for an empty alternative, which may still be typed."""
+    groups: list[list[str]] = [[]]
+    for word in text.split():
+        if word == OR:
+            groups.append([])
+        else:
+            groups[-1].append(word)
+    return [group for group in groups if group]
+
+
 def words_of(fields: Collection[str], field: str = "") -> Sequence[str]:
     """Return the possible values of a field, empty if any is possible; without a field, all single words."""
     of_tasks = "late" in fields
@@ -60,7 +72,7 @@ def words_of(fields: Collection[str], field: str = "") -> Sequence[str]:
         return [trigger.value for trigger in Trigger]
     if field:
         return ()
-    return [name if name in STATES else f"{name}:" for name in fields if name not in ("errors", "text")]
+    return [name if name in STATES else f"{name}:" for name in fields if name != "text"]
 
 
 def complete_filter(
@@ -126,7 +138,7 @@ def _term(word: str, fields: Collection[str]) -> Term:
     if not colon or not field.isalpha():
         return Term("text", word, negated)
     field = SHORTHANDS.get(field.lower(), field.lower())
-    takes = [name for name in fields if name not in STATES and name != "errors"]
+    takes = [name for name in fields if name not in STATES]
     if field not in takes:
         near = get_close_matches(field, takes, n=1)
         hint = f"; did you mean {near[0]}:?" if near else f"; there are {', '.join(sorted(takes))}"

@@ -48,6 +48,10 @@ class Grouping:
             ids += [head, *(() if is_folded else group.ids)]
         return ids
 
+    def ids_of(self, head: HeadId) -> Sequence[int]:
+        """Return the ids of the tasks of a group that match the filter."""
+        return next((group.ids for group in self._groups if group.value == head.value), ())
+
     def fold(self, head: HeadId) -> list[Any]:
         """Fold or unfold a group, and return the ids of all rows."""
         self._folded ^= {head}

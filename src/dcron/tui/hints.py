@@ -11,8 +11,8 @@ from dcron.tui.keynames import fitting, with_keys
 
 KEY, LABEL = "bold $text-primary", "$foreground-muted"
 """The styles of a key and of what it does."""
-ACTIVE = "bold $background on $primary"
-"""The style of what is chosen: a tab, an answer."""
+ACTIVE = "bold reverse $primary on $on-primary"
+"""The style of what is chosen: a tab, an answer. `reverse` stays where there are no colours."""
 GAP = "  "
 _HINT = re.compile(r"((?:\{[a-z._-]+\}[ /]?)+|\S+ ?)(.*)", re.DOTALL)
 """Keys of bindings such as `{log.previous} {log.next} `, or a word, and the label."""

@@ -80,9 +80,15 @@ class Host(Protocol):
         """Ask a question whose default answer is No."""
 
     def ask_for(
-        self, question: str, done: Callable[[str | None], None], *, hint: str = "", must_be: str | None = None
+        self,
+        question: str,
+        done: Callable[[str | None], None],
+        *,
+        hint: str = "",
+        must_be: str | None = None,
+        text: str = "",
     ) -> None:
-        """Ask for a text; None after Esc. With `must_be`, Enter takes nothing else."""
+        """Ask for a text, at first `text`; None after Esc. With `must_be`, Enter takes nothing else."""
 
     def choose(self, question: str, choices: Sequence[str], done: Callable[[str], None]) -> None:
         """Let one of a few words be chosen."""

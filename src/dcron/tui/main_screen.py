@@ -18,7 +18,7 @@ from dcron.tui.filter_counts import FilterCount, FilterCounts
 from dcron.tui.freeze_line import FreezeLine
 from dcron.tui.header_footer import Bar, Hints, Location, Status, Tabs
 from dcron.tui.host import Host
-from dcron.tui.keynames import with_keys
+from dcron.tui.keynames import key_of, with_keys
 from dcron.tui.pane import Pane
 from dcron.tui.prompt import Prompt
 from dcron.tui.saved_filters import MOST, FilterTabs, SavedFilters
@@ -306,7 +306,7 @@ class MainScreen(Screen[None], Backdrop):
             return SavedFilters((), "", {})
         name = self.view.name
         return SavedFilters(
-            self.host.state.of_view(name), pane.filter_text, self._filter_counts.of_view(name)
+            self.host.state.of_view(name), pane.whole_filter, self._filter_counts.of_view(name)
         )
 
     def count_saved_filters(self) -> None:
@@ -337,7 +337,13 @@ class MainScreen(Screen[None], Backdrop):
         filters, text, _ = self._saved_filters()
         chosen = filters[number - 1][1] if 0 < number <= len(filters) else ""
         if chosen != text:
-            self._try(lambda: self.host.filter_rows(chosen))
+            self._try(lambda: self._filter_anew(chosen))
+
+    def _filter_anew(self, text: str) -> None:
+        """Show the rows of this filter, and not errors only. Raises UsageError."""
+        self.host.filter_rows(text)
+        if self.pane and self.pane.errors_only:
+            self.pane.action_errors()
 
     def action_next_saved(self) -> None:
         filters, text, _ = self._saved_filters()
@@ -353,10 +359,14 @@ class MainScreen(Screen[None], Backdrop):
     def action_save_filter(self) -> None:
         """Save the filter in force under a name; if it is saved already, forget it."""
         pane, view = self.pane, self.view.name
-        if pane is None or not pane.can_filter or not pane.filter_text or len(self.crumbs()) > 1:
-            self.host.report(with_keys(self, "there is no filter to save: {main.filter} makes one"))
+        if pane is None or not pane.can_filter or len(self.crumbs()) > 1:
+            self.host.report("filters are not saved on this page")
             return
-        text, state = pane.filter_text, self.host.state
+        text, state = pane.whole_filter, self.host.state
+        if not text:
+            keys = f"{key_of(self, 'main.filter')} or {key_of(pane, 'pane.errors')}"
+            self.host.report(f"there is no filter to save: {keys} makes one")
+            return
         if name := next((name for name, saved in state.of_view(view) if saved == text), None):
             state.set_filter(view, name, None)
             self.host.report(f"the filter {name} is not saved any more")

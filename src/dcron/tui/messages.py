@@ -75,8 +75,9 @@ class MessagingApp(OrderedApp[Result]):
         *,
         hint: str = "",
         must_be: str | None = None,
+        text: str = "",
     ) -> None:
-        """Ask for a text; None after Esc. With `must_be`, Enter takes nothing else.
+        """Ask for a text, at first `text`; None after Esc. With `must_be`, Enter takes nothing else.
 
         In a protected context, its name must be typed after such a text.
         """
@@ -90,7 +91,7 @@ class MessagingApp(OrderedApp[Result]):
                     question.splitlines()[0].rstrip("?"), [], lambda yes: done(text if yes else None)
                 )
 
-        self.push_screen(Ask(question, hint=hint, must_be=must_be), then)
+        self.push_screen(Ask(question, text, hint=hint, must_be=must_be), then)
 
     def choose(self, question: str, choices: Sequence[str], done: Callable[[str], None]) -> None:
         """Let one of a few words be chosen."""

@@ -106,8 +106,8 @@ def _wrong(node: Node, now: datetime) -> Iterator[Fact]:
 def _work(node: Node, now: datetime, *, unicode: bool) -> Iterator[Fact]:
     state = node.state(now)
     yield Fact("state", state.value)
-    drawn = bar(node.running, node.slots, BAR_CELLS, unicode=unicode)
-    yield Fact("slots", f"{drawn} {node.running}/{node.slots} used")
+    drawn = bar(node.used_slots, node.slots, BAR_CELLS, unicode=unicode)
+    yield Fact("slots", f"{drawn} {node.used_slots}/{node.slots} used")
     if state in nodes.LIVING:
         yield Fact("lease", f"{humanize.left(node.alive_until, now)} without a heartbeat")
     else:

@@ -76,6 +76,11 @@ class Pane(Backdrop):
     def tick(self) -> None:
         """Draw what the time has changed; called every second."""
 
+    @property
+    def whole_filter(self) -> str:
+        """The filter that shows these rows in one text, with the one for errors only."""
+        return self.filter_text
+
     def set_filter(self, text: str) -> None:
         """Show only rows that match this filter. Raises UsageError."""
 
@@ -177,6 +182,13 @@ class TablePane(Pane):
         from dcron.store.search_terms import Term
 
         return [*self.terms, Term("errors")] if self.errors_only else self.terms
+
+    @property
+    def whole_filter(self) -> str:
+        """The filter that shows these rows in one text, with the one for errors only."""
+        from dcron.tui.filters import with_errors
+
+        return with_errors(self.filter_text) if self.errors_only else self.filter_text
 
     def set_filter(self, text: str) -> None:
         """Show only rows that match this filter. Raises UsageError, and then changes nothing."""

@@ -35,7 +35,7 @@ class Refreshed(Protocol):
         """Call back in the UI thread."""
 
     def refresh_rows(self) -> bool:
-        """Read the visible rows again; return False if the main screen is not visible."""
+        """Read the visible rows again, unless a dialog is open; return False if no row is visible."""
 
     def redraw_header(self) -> None:
         """Draw the header and the tabs again."""
@@ -126,9 +126,13 @@ class Refresher:
 
     def _take_activity(self, activity: "Activity") -> None:
         """Show the running runs as they are now, and not as of the last count."""
-        if self.counts and self.counts.activity != activity:
-            self.counts = replace(self.counts, activity=activity)
+        counts = self.counts
+        if counts and counts.activity != activity:
+            self.counts = replace(counts, activity=activity)
             self._app.redraw_header()
+            if counts.activity.frozen != activity.frozen:  # what was late may be held back now
+                self.count_at_next_change()
+                self.count()
 
     def _take_counts(self, found: "tuple[Counts, float]") -> None:
         self.counts, seconds = found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dcron.config import Config, config_path, load_config
 from dcron.errors import UsageError
 from dcron.safetext import safe
-from dcron.tui.theme import THEMES
+from dcron.tui.colours import THEMES, TRUE_COLOURS, terminal_colours
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
@@ -26,6 +26,8 @@ class TuiSettings:
     readonly: bool = False
     unicode: bool = False
     theme: str = "dark"
+    colours: str = TRUE_COLOURS
+    """What the terminal can show."""
     keys: Mapping[str, str] = field(default_factory=dict)
     context: str = ""
     """The name of the context that was chosen, if one was."""
@@ -80,6 +82,7 @@ def settings_of(config: Config, address: str, *, readonly: bool) -> TuiSettings:
         readonly,
         glyphs == "unicode",
         theme,
+        terminal_colours(),
         config.tui.keys,
         context=chosen.name if chosen else "",
         is_protected=bool(chosen and chosen.is_protected),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from dcron.model import Run, Task
-from dcron.presentation import alerts, humanize, next_runs, owned_tasks, policies, statistics
+from dcron.presentation import alerts, freezes, humanize, next_runs, owned_tasks, policies, statistics
 from dcron.presentation.graph import graph_lines
 from dcron.services.dashboard import TaskDetail
 from dcron.tui.cells import run_status
@@ -57,8 +57,10 @@ def _wrong(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
         lasted = humanize.rough_span((now - alert.opened_at).total_seconds())
         yield Fact("alert", f"{alerts.word(alert.kind)} for {lasted}", ERROR)
     yield Fact("suspended", task.error or "", ERROR)
-    if row.is_late(now) and row.due_since:
-        yield Fact("late", f"its run is due for {humanize.left(now, row.due_since)}", ERROR)
+    if late_by := row.late_by(now):
+        yield Fact("late", f"its run has been due for {humanize.rough_span(late_by.total_seconds())}", ERROR)
+    if (held := row.held_by(now)) and row.due_since:
+        yield Fact(humanize.FROZEN, freezes.held_back(held, row.due_since, now))
     if row.unserved and task.enabled:
         yield Fact("agents", f"none takes its next run: {row.unserved}", ERROR)
     if row.dead:
@@ -85,7 +87,7 @@ def _waits_for(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
     task = detail.row.task
     yield Fact("upstream", ", ".join(detail.graph.get(task.name, ())))
     for run in detail.waiting[:LISTED]:
-        yield Fact(f"run {run.id}", humanize.waits(run, task.tries, now))
+        yield Fact(f"run {run.id}", humanize.waits(run, task.tries, now, detail.row.frozen))
     more = len(detail.waiting) - LISTED
     yield Fact("", f"and {more} more" if more > 0 else "")
 

@@ -1,8 +1,4 @@
-"""Themes, by their names in the config file, and the style sheet."""
-
-from collections.abc import Mapping
-
-from textual.theme import Theme
+"""The style sheet. Its colours are in colours.py."""
 
 STYLES = (
     *("running", "ok", "failed", "lost", "late", "error", "paused", "quiet", "waiting", "name"),
@@ -10,96 +6,19 @@ STYLES = (
 )
 """The styles of cells. Each has a word or a sign beside it that means the same."""
 
-DARK = Theme(
-    name="dcron-dark",
-    primary="#5aa9f7",
-    secondary="#9d8df1",
-    accent="#e6a3ff",
-    warning="#e8b45a",
-    error="#ff6e7f",
-    success="#74cf8c",
-    foreground="#dbe1ea",
-    background="#10141b",
-    surface="#171c26",
-    panel="#202835",
-    variables={
-        "text-primary": "#73b8ff",
-        "text-success": "#7fd897",
-        "text-warning": "#f0c070",
-        "text-error": "#ff8290",
-        "foreground-muted": "#9aa6b7",
-        "scrollbar": "#39465a",
-        "scrollbar-hover": "#4d5d76",
-        "scrollbar-active": "#5aa9f7",
-        "scrollbar-background": "#10141b",
-        "scrollbar-background-hover": "#171c26",
-        "scrollbar-background-active": "#171c26",
-        "row-cursor": "#20395a",
-        "row-cursor-idle": "#202835",
-        "heat-1": "#875fd7",
-        "heat-2": "#af87ff",
-        "heat-3": "#d7afff",
-        "heat-4": "#ffd7ff",
-        "bar": "#437f60",
-        "track": "#3a4657",
-    },
-)
-LIGHT = Theme(
-    name="dcron-light",
-    dark=False,
-    primary="#0b62c4",
-    secondary="#6a4fc0",
-    accent="#8f3fb0",
-    warning="#8f5a00",
-    error="#c62536",
-    success="#18793a",
-    foreground="#1d2530",
-    background="#fbfcfe",
-    surface="#f0f3f8",
-    panel="#e1e7f0",
-    variables={
-        "text-primary": "#0b5cba",
-        "text-success": "#146c33",
-        "text-warning": "#855300",
-        "text-error": "#be1f30",
-        "foreground-muted": "#586474",
-        "scrollbar": "#b9c4d4",
-        "scrollbar-hover": "#97a6bb",
-        "scrollbar-active": "#0b62c4",
-        "scrollbar-background": "#fbfcfe",
-        "scrollbar-background-hover": "#f0f3f8",
-        "scrollbar-background-active": "#f0f3f8",
-        "row-cursor": "#cfe2fb",
-        "row-cursor-idle": "#e1e7f0",
-        "heat-1": "#8787d7",
-        "heat-2": "#5f5fd7",
-        "heat-3": "#5f00af",
-        "heat-4": "#00005f",
-        "bar": "#7fb894",
-        "track": "#c3ccd9",
-    },
-)
-OWN_THEMES = (DARK, LIGHT)
-"""The themes that Textual does not bring."""
-VARIABLES: Mapping[str, str] = {
-    "row-cursor": "ansi_default",
-    "row-cursor-idle": "ansi_default",
-    **dict.fromkeys(("heat-1", "heat-2"), "ansi_blue"),
-    **dict.fromkeys(("heat-3", "heat-4"), "ansi_bright_blue"),
-    "bar": "ansi_green",
-    "track": "ansi_bright_black",
-}
-"""The colours of the style sheet for themes that do not define them: those of the terminal."""
-THEMES: Mapping[str, str] = {
-    "dark": DARK.name,
-    "light": LIGHT.name,
-    "ansi": "ansi-dark",
-    "ansi-light": "ansi-light",
-}
-"""Textual's themes by the names of the config file and `:theme`; `ansi` uses the terminal's colours."""
-
 CSS = """
 Screen { layout: vertical; overflow: hidden; }
+Screen:ansi, Input:ansi { background: $background; color: $foreground; }
+ModalScreen:ansi { background: transparent; }
+.-grey CommandList > .option-list--option-highlighted {
+    background: $foreground; color: $background; text-style: bold underline;
+}
+CommandPalette:ansi { color: $foreground; background: transparent; }
+CommandPalette:ansi > Vertical, CommandPalette:ansi CommandList { background: $background; }
+CommandPalette:ansi > .command-palette--help-text { text-style: not bold; }
+Input:ansi > .input--cursor { background: $background; color: $foreground; text-style: reverse; }
+Input:ansi > .input--selection { background: $primary; color: $on-primary; }
+Input:ansi > .input--placeholder, Input:ansi > .input--suggestion { color: $foreground; text-style: dim; }
 Bar, FreezeLine, AlertLine, Tabs, Hints { height: 1; background: $panel; color: $foreground; }
 * {
     scrollbar-size-vertical: 1; scrollbar-color: $scrollbar; scrollbar-background: $scrollbar-background;
@@ -146,7 +65,7 @@ RowTable > .cell--heat-1 { color: $heat-1; }
 RowTable > .cell--heat-2 { color: $heat-2; }
 RowTable > .cell--heat-3 { color: $heat-3; }
 RowTable > .cell--heat-4 { color: $heat-4; }
-DetailPanel { width: 46; height: 1fr; background: $surface; display: none; }
+DetailPanel { width: 35%; min-width: 46; max-width: 70; height: 1fr; background: $surface; display: none; }
 .-wide DetailPanel { display: block; }
 .-hide-detail DetailPanel { display: none; }
 Screen.-show-detail Pane { layout: vertical; }

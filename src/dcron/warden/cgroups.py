@@ -29,7 +29,7 @@ _SPARE = 64
 """Most empty cgroups that are kept for later runs."""
 _REMOVALS = 100
 _REMOVAL_PAUSE = 0.02
-"""Seconds between attempts to remove the cgroup of a dead node: killed processes need a moment to go."""
+"""Seconds between attempts to remove the cgroup of a dead node: killed processes need some time to end."""
 _RETRIES = 16
 """Cgroups of earlier runs that each removal tries again: background processes may have kept them."""
 

@@ -26,6 +26,24 @@ async def test_a_finished_run_is_shown_at_its_end_with_all_that_is_known_of_it(r
         assert "FOLLOW" not in viewer.title
 
 
+async def test_a_log_that_cannot_be_saved_leaves_the_typed_path_to_correct(
+    runs: Runs, tmp_path: Path
+) -> None:
+    async with viewing(runs.log, runs.done(b"one\n")) as viewer:
+        await viewer.sees("o one")
+        await viewer.press("s")
+        viewer.app.screen.query_one(LogPrompt).value = str(tmp_path / "none" / "x")
+        await viewer.press("enter")
+        await viewer.sees("not saved", "none/x")
+        await viewer.until(lambda: viewer.app.screen.query_one(LogPrompt).has_focus)
+        prompt = viewer.app.screen.query_one(LogPrompt)
+        assert prompt.value == str(tmp_path / "none" / "x")
+        prompt.value = str(tmp_path / "x")
+        await viewer.press("enter")
+        await viewer.sees("saved 4 bytes")
+        assert (tmp_path / "x").read_text() == "one\n"
+
+
 async def test_a_task_stands_for_its_latest_run(runs: Runs) -> None:
     runs.done(b"old\n")
     runs.done(b"new\n")

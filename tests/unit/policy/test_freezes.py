@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from dcron.model import Freeze
-from dcron.policy.freezes import FrozenTime, reason_of, state_of
+from dcron.model import LATE_AFTER, Freeze
+from dcron.policy.freezes import NEVER, FrozenTime, reason_of, state_of
+from dcron.policy.lateness import is_late, late_before
 from tests.support.definitions import NOON
 
 HOUR = timedelta(hours=1)
@@ -67,3 +68,24 @@ def test_a_time_that_was_mostly_frozen_has_its_freeze() -> None:
     assert frozen.mostly(NOON, NOON + 4 * HOUR)
     assert frozen.mostly(NOON, NOON + 5 * HOUR) is None
     assert FrozenTime().mostly(NOON, NOON + HOUR) is None
+
+
+def test_frozen_time_is_not_waited() -> None:
+    frozen = FrozenTime([freeze(1, 3), freeze(2, 4, number=2), freeze(5, thawed=6, number=3)])
+    now = NOON + 7 * HOUR
+    assert frozen.waited(NOON, now) == 3 * HOUR
+    assert frozen.waited(NOON + 3.5 * HOUR, now) == 2 * HOUR
+    assert frozen.waited(now + HOUR, now) == timedelta(0)
+    for halves in range(1, 10):
+        wait = halves * HOUR / 2
+        since = frozen.waiting_since(wait, now)
+        assert frozen.waited(since, now) == wait
+        assert frozen.waited(since - timedelta(microseconds=1), now) > wait
+
+
+def test_runs_are_late_before_a_time_unless_a_freeze_holds_them_back() -> None:
+    frozen = FrozenTime([freeze(1, 3)])
+    assert late_before(NOON + 2 * HOUR, frozen) is None
+    assert not is_late(NOON, NOON + 2 * HOUR, frozen)
+    assert late_before(NOON + 3 * HOUR, frozen) == NOON + HOUR - LATE_AFTER
+    assert late_before(NOON + 2 * HOUR, NEVER) == NOON + 2 * HOUR - LATE_AFTER

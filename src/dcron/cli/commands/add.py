@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,10 +11,6 @@ from dcron.cli.new_task import chosen_zone, new_definition, report_added, warn_o
 from dcron.cli.options import Db, Json, Words, takes
 from dcron.cli.task_options import TaskOptions
 from dcron.errors import ScheduleError
-
-if TYPE_CHECKING:
-    pass
-
 
 Schedule = Annotated[
     str,

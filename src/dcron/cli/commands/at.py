@@ -1,6 +1,6 @@
 """`at`: run a command once, at a time."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -9,10 +9,6 @@ from dcron.cli.new_task import add_one_off, chosen_zone
 from dcron.cli.options import Db, Json, Words, takes
 from dcron.cli.task_options import TaskOptions
 from dcron.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
-
 
 When = Annotated[
     str,

@@ -230,10 +230,16 @@ def _watch(directory: Path) -> None:
     """Show the TUI until the user quits or a signal arrives."""
     from dcron.schedule import zone
     from dcron.tui.app import DcronApp
-    from dcron.tui.settings import TuiSettings
+    from dcron.tui.colours import terminal_colours
+    from dcron.tui.settings import TuiSettings, has_unicode
 
     app = DcronApp(
-        TuiSettings("demo", environment={"DCRON_DB": url_in(directory)}),
+        TuiSettings(
+            "demo",
+            unicode=has_unicode(os.environ),
+            colours=terminal_colours(),
+            environment={"DCRON_DB": url_in(directory)},
+        ),
         lambda: _connect(directory),
         lambda: zone(own_zone()),
     )

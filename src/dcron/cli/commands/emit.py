@@ -1,6 +1,6 @@
 """`emit`: send an event."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,10 +11,6 @@ from dcron.cli.warnings import print_idle_agents
 from dcron.model import Run, RunState
 from dcron.safetext import safe
 from dcron.text_input import text_or_file
-
-if TYPE_CHECKING:
-    pass
-
 
 EventName = Annotated[
     str, typer.Argument(metavar="EVENT", help="Name of the event, such as deploy.", show_default=False)

@@ -1,7 +1,7 @@
 """`in`: run a command once, after a delay."""
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,10 +10,6 @@ from dcron.cli.new_task import add_one_off, chosen_zone
 from dcron.cli.options import Db, Json, Words, takes
 from dcron.cli.task_options import TaskOptions
 from dcron.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
-
 
 Duration = Annotated[
     str,

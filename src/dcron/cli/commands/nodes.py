@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from dcron.cli import console
 from dcron.cli.colours import AlarmCell
@@ -13,10 +12,6 @@ from dcron.cli.warnings import print_frozen
 from dcron.model import Node, NodeState
 from dcron.presentation import humanize
 from dcron.quantities import format_amount
-
-if TYPE_CHECKING:
-    pass
-
 
 NODES = [
     TableColumn("NODE", least=12),
@@ -39,10 +34,6 @@ ROUTES: dict[str, Callable[[Node], str]] = {
     "CAPACITY": lambda node: " ".join(format_amount(*each) for each in node.capacity.items()),
 }
 """Columns that are shown if a node has a value in one of them."""
-
-
-CLOCK_TOLERANCE = 2.0
-"""Seconds that a node's clock may be off before the cell is highlighted."""
 
 
 def command(as_json: Json = False, db: Db = None) -> None:
@@ -82,7 +73,7 @@ def _node_row(node: Node, now: datetime) -> list[str]:
         str(node.pid),
         AlarmCell(state.value) if state in (NodeState.LATE, NodeState.DEAD) else state.value,
         humanize.accounts(node),
-        f"{node.running}/{node.slots}",
+        f"{node.used_slots}/{node.slots}",
         humanize.ago(node.started_at, now),
         lease,
         _clock_offset(node),
@@ -111,7 +102,9 @@ def _warn_of_zones(found: Iterable[Node], now: datetime) -> None:
 
 
 def _clock_offset(node: Node) -> str:
+    from dcron.policy.alerts import CLOCK_OFFSET
+
     if node.clock_offset is None:
         return ""
     offset = f"{node.clock_offset:+.1f}s"
-    return AlarmCell(offset) if abs(node.clock_offset) > CLOCK_TOLERANCE else offset
+    return AlarmCell(offset) if abs(node.clock_offset) > CLOCK_OFFSET else offset

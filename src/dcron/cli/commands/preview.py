@@ -310,37 +310,28 @@ def _print_starts(
     from dcron.cli.tables import shown_line
     from dcron.policy.freezes import NEVER
     from dcron.presentation import next_runs
+    from dcron.presentation.frozen_starts import FrozenRest, fold_frozen
 
     frozen = frozen or NEVER
-    shown: list[TaskStart] = []
-    skipped: list[TaskStart] = []
-    for start in found:
-        shown.append(start)
-        if frozen.at(start.at):
-            skipped.append(start)
-            if len(skipped) > next_runs.SKIPPED_SHOWN:
-                continue
-        else:
-            _print_rest(skipped, frozen, counts=has_end)
-            skipped = []
+    all_found: list[TaskStart] = []
+    for start in fold_frozen(_noted(found, all_found), frozen):
+        if isinstance(start, FrozenRest):
+            here = all_found[-1].occurrence.local.tzinfo
+            console.data(f"      {start.number_text(counts=has_end)}, {start.until_text(here)}")
+            continue
         time, *notes = next_runs.occurrence_lines([start], now, utc=True, frozen=frozen)
         if has_next and start.at >= now and not start.occurrence.reason:
             time, has_next = Title(time), False
         for text in (time, *notes):
             console.drawn(f"  {shown_line(text)}")
-    _print_rest(skipped, frozen, counts=has_end)
-    return shown
+    return all_found
 
 
-def _print_rest(skipped: "Sequence[TaskStart]", frozen: "FrozenTime", *, counts: bool) -> None:
-    """Print that frozen starts were left out, with `counts` how many, and when the freeze ends."""
-    from dcron.presentation import humanize, next_runs
-
-    if more := skipped[next_runs.SKIPPED_SHOWN :]:
-        end = frozen.end_after(more[-1].at)
-        here = more[-1].occurrence.local.tzinfo
-        until = humanize.full(end.astimezone(here)) if end else "`dcron thaw`"
-        console.data(f"      and {f'{len(more):,} more' if counts else 'others'}, frozen until {until}")
+def _noted(found: "Iterable[TaskStart]", noted: "list[TaskStart]") -> "Iterator[TaskStart]":
+    """Yield the starts, and add them to `noted`."""
+    for each in found:
+        noted.append(each)
+        yield each
 
 
 def _why_none(task: Definition) -> str:
@@ -370,6 +361,6 @@ def _preview_all(
     if as_json:
         shown = agenda.print_json(starts, enabled, here, window.now)
     else:
-        shown = agenda.print_agenda(starts, enabled, here, window.now, frozen)
+        shown = agenda.print_agenda(starts, enabled, here, window.now, frozen, has_end=until is not None)
     if until and shown >= count:
         console.note(f"there are more than {shown:,} starts until then; the rest is left out")

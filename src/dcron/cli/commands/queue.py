@@ -1,6 +1,6 @@
 """`queue`: limit how many runs of a queue are active at once."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,10 +12,6 @@ from dcron.cli.tables import TableColumn, print_table
 from dcron.errors import UsageError
 from dcron.model import Queue
 from dcron.presentation import humanize
-
-if TYPE_CHECKING:
-    pass
-
 
 QUEUES = [
     TableColumn("QUEUE", least=10),

@@ -1,16 +1,11 @@
 """`undrain`: let a node claim runs again."""
 
-from typing import TYPE_CHECKING
-
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import agreed
 from dcron.cli.named_nodes import mention_namesakes, print_nodes_as_json
 from dcron.cli.options import Db, Json, NodeName
 from dcron.safetext import safe
-
-if TYPE_CHECKING:
-    pass
 
 
 def command(node: NodeName, as_json: Json = False, db: Db = None) -> None:

@@ -226,7 +226,9 @@ def _coming(view: "TaskRow", now: datetime) -> str | list[str] | None:
 def _waiting(view: "TaskRow", waiting: Sequence[Run], now: datetime) -> list[str] | None:
     """Return the waiting runs, but not a scheduled run that is not blocked."""
     listed = [run for run in waiting if run.trigger is not Trigger.SCHEDULE or run.blocked]
-    lines = [f"run {run.id}, {humanize.waits(run, view.task.tries, now)}" for run in listed[:LISTED]]
+    shown = listed[:LISTED]
+    waits = (humanize.waits(run, view.task.tries, now, view.frozen) for run in shown)
+    lines = [f"run {run.id}, {text}" for run, text in zip(shown, waits, strict=True)]
     return _and_more(lines, listed, f"dcron runs {view.task.name} --state waiting") or None
 
 

@@ -3,21 +3,19 @@
 from collections.abc import Iterator, Sequence
 
 from dcron.model import Node
+from dcron.policy.alerts import CLOCK_OFFSET
 from dcron.services.doctor.finding import Finding, named
-
-_LARGEST_OFFSET = 2.0
-"""Seconds. NTP keeps a clock to some milliseconds."""
 
 
 def examine(nodes: Sequence[Node]) -> Iterator[Finding]:
-    """Yield what differs between these living nodes."""
+    """Yield findings about the differences between these living nodes."""
     yield from _clocks(nodes)
     yield from _time_zones(nodes)
     yield from _releases(nodes)
 
 
 def _clocks(nodes: Sequence[Node]) -> Iterator[Finding]:
-    wrong = [node for node in nodes if abs(node.clock_offset or 0.0) > _LARGEST_OFFSET]
+    wrong = [node for node in nodes if abs(node.clock_offset or 0.0) > CLOCK_OFFSET]
     if wrong:
         shown = [f"{node.name} by {node.clock_offset or 0.0:+.1f}s" for node in wrong]
         yield Finding(

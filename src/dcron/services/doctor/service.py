@@ -64,7 +64,7 @@ class Doctor:
             yield from database_server.unsafe_connection(protection)
 
     def _of_tables(self) -> Finding | None:
-        """Return what is wrong with the version of the tables."""
+        """Return the finding about the version of the tables; None if dcron can use them."""
         version = migrations.current_version(self._database)
         if version is None:
             return Finding("schema", "the database has no tables of dcron", _UNUSABLE, "type `dcron db init`")

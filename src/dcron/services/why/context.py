@@ -31,6 +31,8 @@ class Context:
     now: datetime
     name: str
     task_id: int
+    here: tzinfo | None = None
+    """The zone of times in sentences; None for the task's."""
 
     @cached_property
     def task(self) -> Task | None:
@@ -73,17 +75,18 @@ class Context:
 
     @cached_property
     def clock(self) -> Clock:
-        """Times in the task's zone."""
-        return Clock(self._zone(), self.now)
+        """Times as sentences have them."""
+        return Clock(self.here or self._zone(), self.now)
 
     def _zone(self) -> tzinfo:
+        """Return the task's zone."""
         try:
             return zone(self.latest.timezone) if self.latest else UTC
         except ZoneError:
             return UTC
 
     def time(self, at: datetime) -> str:
-        """Return the time as people in the task's zone read it."""
+        """Return the time as sentences have it."""
         return self.clock.time(at)
 
     def by_whom(self, change: AuditEntry) -> str:

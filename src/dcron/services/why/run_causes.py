@@ -45,7 +45,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Clock:
-    """Formats times in the task's zone."""
+    """Formats times in one zone."""
 
     here: tzinfo
     now: datetime

@@ -56,9 +56,10 @@ _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?", re.ASCII)
 class Why:
     """Explains the runs of a crontab's tasks. Every method is one transaction that only reads."""
 
-    def __init__(self, crontab: Crontab) -> None:
-        """Use the crontab's database."""
+    def __init__(self, crontab: Crontab, here: tzinfo | None = None) -> None:
+        """Use the crontab's database. Sentences have times in the zone `here`, or in the task's."""
         self._crontab = crontab
+        self._here = here
         self._database = crontab.database
 
     def meant(self, task_name: str, text: str) -> datetime | Span:
@@ -100,7 +101,7 @@ class Why:
     def _context(self, connection: Connection, name: str, task_id: int) -> Context:
         task = tasks.by_id(connection, task_id)
         now = self._database.now(connection)
-        return Context(connection, now, task.name if task else name, task_id)
+        return Context(connection, now, task.name if task else name, task_id, self._here)
 
 
 def read_when(text: str, timezone: str, now: datetime) -> datetime | Span:

@@ -46,8 +46,8 @@ def edit_as_text(host: Host, tasks: Sequence[Task]) -> None:
         TextEdit(host, [task.name for task in tasks]).begin()
 
 
-def run_now(host: Host, tasks: Sequence[Task]) -> None:
-    """Make a run of each task that is due now; asks if there are several."""
+def run_now(host: Host, tasks: Sequence[Task], group: str = "") -> None:
+    """Make a run of each task that is due now; asks if there are several, or a group."""
 
     def do(crontab: Crontab, task: Task) -> str:
         return f"run {crontab.run(task).id} of {task.name} is due"
@@ -58,10 +58,10 @@ def run_now(host: Host, tasks: Sequence[Task]) -> None:
 
     if not host.may_act(tasks):
         return
-    if len(tasks) == 1:
+    if len(tasks) == 1 and not group:
         go()
     else:
-        host.confirm(f"run {plural(len(tasks), 'task')} now", _names(tasks), go)
+        host.confirm(f"run {_subject(tasks, group)} now", _names(tasks), go)
 
 
 def run_with_payload(host: Host, task: Task | None) -> None:
@@ -84,24 +84,32 @@ def run_with_payload(host: Host, task: Task | None) -> None:
     host.push_screen(Fill(f"run {task.name} now with a payload", [question]), go)
 
 
-def pause_or_resume(host: Host, tasks: Sequence[Task]) -> None:
+def pause_or_resume(host: Host, tasks: Sequence[Task], group: str = "") -> None:
     """Pause the tasks that are not paused; if all of them are, resume them."""
     act = pause if any(task.enabled for task in tasks) else resume
-    act(host, tasks)
+    act(host, tasks, group)
 
 
-def resume(host: Host, tasks: Sequence[Task]) -> None:
-    """Resume these tasks."""
+def resume(host: Host, tasks: Sequence[Task], group: str = "") -> None:
+    """Resume these tasks; asks if they are a group."""
 
     def do(crontab: Crontab, task: Task) -> str:
         crontab.resume(task)
         return f"resumed {task.name}"
 
-    if host.may_act(tasks):
-        host.act([on_task(task, "resume", [], do) for task in tasks])
+    def go(yes: bool | None = True) -> None:
+        if yes:
+            host.act([on_task(task, "resume", [], do) for task in tasks])
+
+    if not host.may_act(tasks):
+        return
+    if group:
+        host.confirm(f"resume {_subject(tasks, group)}", _names(tasks), go)
+    else:
+        go()
 
 
-def pause(host: Host, tasks: Sequence[Task]) -> None:
+def pause(host: Host, tasks: Sequence[Task], group: str = "") -> None:
     """Ask for a reason and an end, and pause the tasks that are not paused yet."""
     if not host.may_act(tasks):
         return
@@ -119,15 +127,15 @@ def pause(host: Host, tasks: Sequence[Task]) -> None:
         if texts is not None:
             host.act([_pause(task, *(text.strip() for text in texts)) for task in enabled])
 
-    subject = enabled[0].name if len(enabled) == 1 else plural(len(enabled), "task")
+    names = f"\n{', '.join(_names(enabled))}" if len(enabled) > 1 else ""
     questions = [
         Question("reason", "for the others; may be empty", lambda text: require_text("reason", text)),
         Question("until", "tomorrow 09:00, +2h; empty: until it is resumed", check_end),
     ]
-    host.push_screen(Fill(f"pause {subject}: why?", questions), go)
+    host.push_screen(Fill(f"pause {_subject(enabled, group)}: why?{names}", questions), go)
 
 
-def delete(host: Host, tasks: Sequence[Task]) -> None:
+def delete(host: Host, tasks: Sequence[Task], group: str = "") -> None:
     """Remove tasks. Always asks; if there are many, their number must be typed."""
     if not host.may_act(tasks):
         return
@@ -140,7 +148,7 @@ def delete(host: Host, tasks: Sequence[Task]) -> None:
         if yes:
             host.act([on_task(task, "rm", ["--force"], do) for task in _downstream_first(tasks)])
 
-    subject = tasks[0].name if len(tasks) == 1 else plural(len(tasks), "task")
+    subject = _subject(tasks, group)
     reminders = list(owned_tasks.reminders(tasks, "remove"))[:NAMES_SHOWN]
     details = [*_names(tasks), *reminders, "past runs are kept; running commands go on"]
     if len(tasks) < TYPED_FROM:
@@ -192,6 +200,12 @@ def _payload(text: str) -> str:
     payload = text_or_file(text, "payload")
     require_text("payload", payload)
     return payload
+
+
+def _subject(tasks: Sequence[Task], group: str) -> str:
+    """Return what a question is about: the name of the task, or the number of tasks, and their group."""
+    subject = tasks[0].name if len(tasks) == 1 else plural(len(tasks), "task")
+    return f"{subject} of {group}" if group else subject
 
 
 def _names(tasks: Sequence[Task]) -> list[str]:

@@ -9,11 +9,16 @@ from dcron.tui.modals import NoticeDialog
 
 
 def explain(host: Host, name: str, when: str = "") -> None:
-    """Show the causes of the last, the present and the next run, or of a time or day."""
+    """Show the causes of the last, the present and the next run, or of a time or day in the task's zone.
+
+    The sentences have times in the zone of the screen.
+    """
     from dcron.services.why import Cause, Why
 
+    here = host.zone
+
     def causes(board: Dashboard) -> list[Cause]:
-        asked = Why(board.crontab)
+        asked = Why(board.crontab, here)
         return asked.explain(name, asked.meant(name, when) if when.strip() else None)
 
     def show(found: list[Cause]) -> None:

@@ -73,13 +73,8 @@ def _label(text: str) -> Part:
 def _slots(nodes: Sequence[Node], now: datetime, width: int, *, unicode: bool) -> list[Part]:
     states = [node.state(now) for node in nodes]
     taking = [node for node, state in zip(nodes, states, strict=True) if state is NodeState.ALIVE]
-    living = [
-        node
-        for node, state in zip(nodes, states, strict=True)
-        if state in (NodeState.ALIVE, NodeState.DRAINING, NodeState.LATE)
-    ]
-    slots, used = sum(node.slots for node in taking), sum(node.running for node in living)
-    if not living:
+    slots, used = sum(node.slots for node in taking), sum(node.used_slots for node in taking)
+    if not {NodeState.ALIVE, NodeState.DRAINING, NodeState.LATE}.intersection(states):
         return [_label("slots"), ("no agent is running", ERROR)]
     drawn = bar(used, slots, max(4, min(BAR_CELLS, width - 50)), unicode=unicode)
     style = WARNING if used >= slots else "$text-success"
@@ -100,7 +95,8 @@ def _slots(nodes: Sequence[Node], now: datetime, width: int, *, unicode: bool) -
 def _due(figures: FleetFigures) -> list[Part]:
     due = figures.due
     late = (f", {due.late:,} late", ERROR) if due.late else ("", "")
-    return [_label("waiting"), (f"{plural(due.number, 'due run')}", ""), late]
+    frozen = (f", {due.frozen:,} frozen", WARNING) if due.frozen else ("", "")
+    return [_label("waiting"), (f"{plural(due.number, 'due run')}", ""), late, frozen]
 
 
 def _queues(figures: FleetFigures, width: int) -> list[Part]:

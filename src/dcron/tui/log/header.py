@@ -1,9 +1,10 @@
 """The lines above and below a log: task, run, state, counts, filter and errors."""
 
 from collections.abc import Sequence
-from datetime import timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
 from dcron.model import Run, RunState
+from dcron.policy.lateness import frozen_for
 from dcron.presentation import humanize
 from dcron.safetext import NAME_CELLS, cells, safe, shorten
 from dcron.tui.health import Health
@@ -42,7 +43,8 @@ def state(log: OpenedLog, monotonic_now: float) -> str:
     duration = run.duration(now)
     match run.state:
         case RunState.WAITING:
-            return f"{word} due {_due(run, humanize.until_start(run.due_at, now))}"
+            left = humanize.until_start(run.due_at, now, frozen_for(run, log.frozen))
+            return f"{word} {left}" if left == humanize.FROZEN else f"{word} due {_due(run, left, now)}"
         case RunState.RUNNING:
             return f"{word} {humanize.span(duration or 0.0)}"
         case RunState.FAILED:
@@ -82,8 +84,8 @@ def filters(log: OpenedLog | None, err_key: str, back_key: str) -> str:
     return "  ".join([*parts, back_key] if criteria.filter or criteria.sought else parts)
 
 
-def _due(run: Run, left: str) -> str:
-    return left if left == "now" or left.startswith("late") else f"in {left}"
+def _due(run: Run, left: str, now: datetime) -> str:
+    return f"in {left}" if run.due_at > now else left
 
 
 def _line(name: str, run_id: int, parts: Sequence[str]) -> str:

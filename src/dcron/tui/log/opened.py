@@ -4,6 +4,7 @@ import time
 from datetime import datetime
 
 from dcron.model import Run, RunState
+from dcron.policy.freezes import NEVER
 from dcron.tui.log.search import Criteria, Search
 from dcron.tui.log.source import FIRST_CHUNKS, News
 from dcron.tui.log.text import LogText
@@ -24,6 +25,8 @@ class OpenedLog:
     def __init__(self, run: Run, now: datetime, criteria: Criteria) -> None:
         """The run was read at the database's time `now`; its output was not read yet."""
         self.run, self.now, self.read_at = run, now, time.monotonic()
+        self.frozen = NEVER
+        """When the crontab is and will be frozen, while the run waits."""
         self.text = LogText()
         self.search = Search(self.text, criteria)
         self.has_more = True
@@ -55,6 +58,7 @@ class OpenedLog:
         """Add new output."""
         if news.run and news.now:
             self.run, self.now, self.read_at = news.run, news.now, time.monotonic()
+            self.frozen = news.frozen
         for chunk in news.chunks:
             self.text.append(chunk)
         size = sum(len(chunk.data) for chunk in news.chunks)

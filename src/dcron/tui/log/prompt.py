@@ -38,11 +38,12 @@ class LogPrompt(Input):
         super().__init__(max_length=LONGEST, select_on_focus=False)
         self._sign = ""
 
-    def ask(self, sign: str, what: str) -> None:
-        """Show the prompt and take the focus."""
+    def ask(self, sign: str, what: str, text: str = "") -> None:
+        """Show the prompt with this text, and take the focus."""
         self._sign = sign
         self.placeholder = f"{sign} {what}"
-        self.value = ""
+        self.value = text
+        self.cursor_position = len(text)
         self.display = True
         self.screen.add_class("-prompting")
         self.screen.set_focus(self)  # at once: the next key may have arrived already

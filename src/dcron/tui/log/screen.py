@@ -78,6 +78,7 @@ class LogScreen(Screen[None]):
         Binding("Y", "copy_all", "Copy the whole log", id="log.copy-all"),
         Binding("s", "save", "Save the log to a file", id="log.save"),
         Binding("ctrl+r", "look_now", "Look now", id="log.look-now"),
+        Binding("colon", "app.leave_for_command", "Command", id="log.command"),
         Binding("escape", "back", "Back, one step", id="log.back"),
         Binding("q", "leave", "Back", id="log.leave"),
     ]
@@ -461,11 +462,20 @@ class LogScreen(Screen[None]):
             end = f"the last {COPIED_BYTES // 1024} KiB of " if len(data) > COPIED_BYTES else ""
             self._toast(f"copied {end}the log of run {run_id}")
 
-        self._ask_once("copy", lambda log: "\n".join(whole_log(log, run_id)), copy)
+        self.thread.ask(
+            "copy",
+            lambda log: "\n".join(whole_log(log, run_id)),
+            copy,
+            lambda error: self._toast(str(error)),
+            waits=False,
+        )
 
     def action_save(self) -> None:
         """Ask for the file in which to save the log."""
-        self.query_one(LogPrompt).ask(">", "save to the file")
+        self._ask_for_file("")
+
+    def _ask_for_file(self, name: str) -> None:
+        self.query_one(LogPrompt).ask(">", "save to the file", name)
 
     def _save_to(self, name: str) -> None:
         if self._opened is None or not name:
@@ -478,11 +488,16 @@ class LogScreen(Screen[None]):
             except OSError as error:
                 raise UsageError(f"{path}: {error.strerror or error}") from error
 
-        self._ask_once("save", save, lambda size: self._toast(f"saved {size:,} bytes to {path}"))
+        def refused(error: DcronError) -> None:
+            """Show the error, and the typed name again to correct it."""
+            self._toast(f"not saved: {error}")
+            if self.is_current and not self.query_one(LogPrompt).display:
+                self._ask_for_file(name)
 
-    def _ask_once(self, topic: str, work: Callable[[RunLog], T], receive: Callable[[T], None]) -> None:
-        """Read in the background; an error is shown, and nothing is read later instead."""
-        self.thread.ask(topic, work, receive, lambda error: self._toast(str(error)), waits=False)
+        def saved(size: int) -> None:
+            self._toast(f"saved {size:,} bytes to {path}")
+
+        self.thread.ask("save", save, saved, refused, waits=False)
 
     def action_look_now(self) -> None:
         """Read what is new now; also if the database is lost."""

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dcron.errors import NotFound
-from dcron.model import Run
+from dcron.model import Run, RunState
+from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.safetext import NAME_CELLS, safe
 from dcron.services.crontab import Crontab
-from dcron.store import output
+from dcron.store import freezes, output
 from dcron.store.output import HEAD_BYTES, TAIL_BYTES, Chunk
 
 Which = int | str
@@ -27,6 +28,8 @@ class News:
     """The database's time when the run was read."""
     chunks: Sequence[Chunk]
     has_more: bool
+    frozen: FrozenTime
+    """When the crontab is and will be frozen, if the run waits; else empty."""
     kept: int | None
     """The first byte after the head that is kept, if output was dropped from the middle."""
 
@@ -62,4 +65,6 @@ class RunLog:
             chunks = output.read(connection, run_id, end, limit)
             has_dropped = chunks and chunks[-1].end > HEAD_BYTES + TAIL_BYTES
             kept = output.first_after_head(connection, run_id) if has_dropped else None
-        return News(run_id, run, now, chunks, len(chunks) == limit, kept)
+            waits = run and run.state is RunState.WAITING
+            frozen = freezes.recent(connection, now) if now and waits else NEVER
+        return News(run_id, run, now, chunks, len(chunks) == limit, frozen, kept)

@@ -90,7 +90,7 @@ class NodesPane(TablePane):
         return Cell(self.host.signs[style], style)
 
     def _slots(self, node: Node, now: datetime) -> Cell:
-        return slots_cell(node.running, node.slots, unicode=self.host.settings.unicode)
+        return slots_cell(node.used_slots, node.slots, unicode=self.host.settings.unicode)
 
     def refresh_data(self) -> None:
         """Read all nodes. There are as many as servers."""

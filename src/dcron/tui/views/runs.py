@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from dcron.model import Run, RunState
+from dcron.policy.freezes import NEVER
+from dcron.policy.lateness import frozen_for
 from dcron.presentation import humanize
 from dcron.services.dashboard import Dashboard, LatestRuns
 from dcron.store.listings import RunListFilter, RunsPage
@@ -43,6 +45,7 @@ class RunsPane(RunListPane):
         super().__init__()
         self.title = title
         self._unfinished: dict[int, Run] = {}
+        self._frozen = NEVER
 
     def columns(self) -> Sequence[Column]:
         """Return the columns; for the runs of one task without its name."""
@@ -52,7 +55,7 @@ class RunsPane(RunListPane):
             Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),
             *([] if self._of.task_id is not None else [task]),
             Column("state", "result", 13, _result, rank=0),
-            Column("ended", "when", 8, _when, rank=1),
+            Column("ended", "when", 8, self._when, rank=1),
             Column("took", "took", 8, _took, right=True, rank=2, from_width=50),
             Column("node", "node", 10, lambda run, _: cell(run.node), rank=3, most=16, from_width=60),
             Column(
@@ -99,6 +102,7 @@ class RunsPane(RunListPane):
         else:
             self._held = newest | {i: run for i, run in self._held.items() if i not in newest}
         self._unfinished = {run.id: run for run in found.unfinished}
+        self._frozen = found.frozen
         self._show()
 
     def _take_more(self, page: RunsPage) -> None:
@@ -119,6 +123,13 @@ class RunsPane(RunListPane):
         started = (at for at, i in enumerate(self.table.ids) if rows[i].state is not RunState.WAITING)
         return next(started, 0)
 
+    def _when(self, run: Run, now: datetime) -> Cell:
+        if run.finished_at:
+            return Cell(humanize.ago(run.finished_at, now))
+        if run.state is not RunState.WAITING:
+            return EMPTY
+        return Cell(humanize.until_start(run.due_at, now, frozen_for(run, self._frozen)))
+
     def action_compare(self) -> None:
         compare(self.host, self.table.chosen_rows())
 
@@ -130,12 +141,6 @@ class RunsPane(RunListPane):
 def _result(run: Run, now: datetime) -> Cell:
     result = "ok" if run.state is RunState.SUCCEEDED else humanize.result(run, now)
     return cell(result, run_status(run).style)
-
-
-def _when(run: Run, now: datetime) -> Cell:
-    if run.finished_at:
-        return Cell(humanize.ago(run.finished_at, now))
-    return Cell(humanize.until_start(run.due_at, now)) if run.state is RunState.WAITING else EMPTY
 
 
 def _took(run: Run, now: datetime) -> Cell:

@@ -23,6 +23,7 @@ from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.filters import parse_task_filter
 from dcron.tui.grouping import Grouping, with_heads
 from dcron.tui.history import undoing
+from dcron.tui.keynames import with_keys
 from dcron.tui.pane import TablePane
 from dcron.tui.table import HeadId, RowTable
 from dcron.tui.task_sections import brief_sections
@@ -31,6 +32,8 @@ NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
 STATISTICS_FROM = 155
 """Width of the table from which it has the success rate and the 95th percentile of the last 30 days."""
 NO_GROUPS = "no groups"
+MOST_OF_GROUP = 1000
+"""Most tasks of a group that one key acts on: each is a transaction."""
 SETTLED, LONGEST_SETTLED = 5.0, 30.0
 """Least seconds between two readings of all ids if the order or the filter depends on runs."""
 IDS_SHARE = 10
@@ -328,10 +331,12 @@ class TasksPane(TablePane):
             self.host.open_task(row.task.id, row.task.name)
 
     def action_why(self) -> None:
-        if row := self._row:
+        if not self._refuses_group() and (row := self._row):
             explain(self.host, row.task.name)
 
     def action_log(self) -> None:
+        if self._refuses_group():
+            return
         row = self._row
         run = row and (row.alive[-1] if row.alive else row.last_run)
         if run:
@@ -340,7 +345,7 @@ class TasksPane(TablePane):
             self.host.report(f"{row.task.name} has not run yet")
 
     def action_history(self) -> None:
-        if task := self._at_cursor():
+        if not self._refuses_group() and (task := self._at_cursor()):
             self.host.open_history(task.name)
 
     def action_undo(self) -> None:
@@ -350,35 +355,73 @@ class TasksPane(TablePane):
         tasks.new(self.host)
 
     def action_edit(self) -> None:
-        tasks.edit(self.host, self._at_cursor())
+        if not self._refuses_group():
+            tasks.edit(self.host, self._at_cursor())
 
     def action_edit_text(self) -> None:
-        tasks.edit_as_text(self.host, self._chosen())
+        self._act(lambda rows, _: tasks.edit_as_text(self.host, _tasks(rows)))
 
     def action_run_with(self) -> None:
-        tasks.run_with_payload(self.host, self._at_cursor())
+        if not self._refuses_group():
+            tasks.run_with_payload(self.host, self._at_cursor())
 
     def action_run(self) -> None:
-        tasks.run_now(self.host, self._chosen())
+        self._act(lambda rows, group: tasks.run_now(self.host, _tasks(rows), group))
 
     def action_pause(self) -> None:
-        tasks.pause_or_resume(self.host, self._chosen())
+        self._act(lambda rows, group: tasks.pause_or_resume(self.host, _tasks(rows), group))
 
     def action_delete(self) -> None:
-        tasks.delete(self.host, self._chosen())
+        self._act(lambda rows, group: tasks.delete(self.host, _tasks(rows), group))
 
     def action_cancel(self) -> None:
-        runs.cancel(self.host, [run for row in self._chosen_rows() for run in row.alive])
+        self._act(lambda rows, _: self._cancel_runs_of(rows))
+
+    def _cancel_runs_of(self, rows: Sequence[TaskRow]) -> None:
+        found = [run for row in rows for run in row.alive]
+        if rows and not found:
+            self.host.report("no run is under way")
+        else:
+            runs.cancel(self.host, found)
 
     def _at_cursor(self) -> Task | None:
         row = None if self.table.awaits_ids else self._row
         return row.task if row else None
 
-    def _chosen(self) -> list[Any]:
-        return [row.task for row in self._chosen_rows()]
+    def _act(self, act: Callable[[Sequence[TaskRow], str], None]) -> None:
+        """Act on the marked tasks, else on the one under the cursor, or on all of the group that it heads.
 
-    def _chosen_rows(self) -> list[TaskRow]:
-        return [row for row in self.table.chosen_rows() if isinstance(row, TaskRow)]
+        `act` gets the tasks, and the name of their group if they are one.
+        """
+        head = self._head
+        if head is None or self.table.marks:
+            act([row for row in self.table.chosen_rows() if isinstance(row, TaskRow)], "")
+            return
+        ids, title = self.grouping.ids_of(head), self.grouping.heads[head].title
+        if len(ids) > MOST_OF_GROUP:
+            text = f"{title} has {len(ids):,} tasks; a key acts on {MOST_OF_GROUP:,} at most"
+            self.host.report(with_keys(self.screen, f"{text}: {{main.filter}} shows fewer"))
+        elif self.host.may_act(ids):
+            self.host.fetch(
+                self.rows_question(ids),
+                lambda found: act([found.rows[each] for each in ids if each in found.rows], title),
+            )
+
+    @property
+    def _head(self) -> HeadId | None:
+        """The head of a group, if it is under the cursor."""
+        row_id = None if self.table.awaits_ids else self.table.cursor_id
+        return row_id if isinstance(row_id, HeadId) else None
+
+    def _refuses_group(self) -> bool:
+        """Report that a key is for one task if the cursor is on the head of a group."""
+        if self._head:
+            self.host.report("this is a group: put the cursor on one of its tasks")
+        return self._head is not None
+
+
+def _tasks(rows: Sequence[TaskRow]) -> Sequence[Task]:
+    return [row.task for row in rows]
 
 
 def _state(row: TaskRow, now: datetime) -> Cell:
