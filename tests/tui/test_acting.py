@@ -389,6 +389,7 @@ def test_in_a_protected_context_its_name_is_typed(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_wrong_name_of_a_protected_context_is_answered(stage: Stage) -> None:
     stage.add("backup")
 
