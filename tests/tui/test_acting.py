@@ -424,3 +424,28 @@ def test_the_header_goes_on_behind_a_dialog(stage: Stage, monkeypatch: pytest.Mo
             assert "delete backup?" in screen.text()
 
     asyncio.run(look())
+
+
+@pytest.mark.slow
+def test_a_text_above_the_views_is_searched(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("question_mark")
+            await screen.shows("10 runs: the height")
+            await screen.press("slash")
+            await screen.shows("search for")
+            await screen.type("queues")  # q would leave
+            await screen.press("enter")
+            await screen.shows_not("10 runs: the height")
+            await screen.shows("queues")
+            await screen.press("slash")
+            await screen.shows("search for")
+            await screen.type("xyz")
+            await screen.press("enter")
+            await screen.shows("nothing matches xyz")
+            await screen.press("n", "N", "escape")
+            assert screen.app.screen is screen.app.main
+
+    asyncio.run(look())
