@@ -3,7 +3,6 @@
 import gc
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -15,6 +14,7 @@ from hypothesis import settings
 from dcron.database import Database
 from dcron.schedule import zones
 from tests.support import compiled_once, databases
+from tests.support.owned_directories import MEMORY, OwnedDirectory, remove_abandoned
 
 gc.set_threshold(100_000, 50, 1_000)  # until all tests are collected: they stay for good
 compiled_once.install()
@@ -33,6 +33,12 @@ settings.register_profile(
 )
 settings.register_profile("short", max_examples=60, deadline=None, derandomize=True)
 settings.load_profile("quick")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Remove what sessions left that were killed, once for all workers."""
+    if not hasattr(session.config, "workerinput"):
+        remove_abandoned()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -69,10 +75,9 @@ def directory_in_memory() -> Iterator[Path | None]:
     if not databases.has_room_in_memory():
         yield None
         return
-    with tempfile.TemporaryDirectory(
-        prefix="dcron-tests-", dir=databases.MEMORY, ignore_cleanup_errors=True
-    ) as directory:
-        yield Path(directory)
+    directory = OwnedDirectory("tests", MEMORY)
+    yield directory.path
+    directory.remove()
 
 
 _numbers = count()

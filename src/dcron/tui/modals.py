@@ -203,6 +203,9 @@ class NoticeDialog(Dialog[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,q,question_mark", "leave", "leave", id="notice.leave", show=False),
+        Binding(
+            "colon", "app.leave_for_command", "command", id="notice.command", show=False, key_display=":"
+        ),
         Binding("down,j", "scroll(1)", "down", id="notice.down", show=False),
         Binding("up,k", "scroll(-1)", "up", id="notice.up", show=False),
         Binding("pagedown,ctrl+d", "scroll(10)", "page down", id="notice.page_down", show=False),

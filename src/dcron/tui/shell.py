@@ -65,11 +65,20 @@ def run_verb(host: Host, verb: str, text: str, *, writes: bool) -> None:
 class OutputDialog(Dialog[None]):
     """Runs a command and shows what it prints. Leaving it stops the command."""
 
-    DEFAULT_CSS = "OutputDialog VerticalScroll { height: 1fr; scrollbar-gutter: stable; }"
+    DEFAULT_CSS = """
+    OutputDialog VerticalScroll { height: 1fr; overflow-x: auto; scrollbar-gutter: stable; }
+    OutputDialog .read.-table { width: auto; text-wrap: nowrap; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,enter", "leave", "leave", id="output.leave", show=False),
         Binding("j", "scroll(1)", "down", id="output.down", show=False),
         Binding("k", "scroll(-1)", "up", id="output.up", show=False),
+        Binding(
+            "colon", "app.leave_for_command", "command", id="output.command", show=False, key_display=":"
+        ),
+        Binding("h", "sideways(-8)", "to the left", id="output.left", show=False),
+        Binding("l", "sideways(8)", "to the right", id="output.right", show=False),
+        Binding("w", "wrap", "wrap long lines, or not", id="output.wrap", show=False),
         Binding("g", "end(False)", "to the begin", id="output.begin", show=False),
         Binding("G", "end(True)", "to the end", id="output.end", show=False),
         Binding("slash", "search", "search", id="output.search"),
@@ -152,6 +161,7 @@ class OutputDialog(Dialog[None]):
     def _show(self, text: str) -> None:
         if self.is_attached:
             self._output = safe_lines(text.rstrip("\n")) or "it has printed nothing"
+            self.query_one(".read", Static).set_class(_is_table(self._output), "-table")
             self._draw()
 
     def _draw(self) -> None:
@@ -163,6 +173,12 @@ class OutputDialog(Dialog[None]):
 
     def action_scroll(self, by: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+
+    def action_sideways(self, by: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(x=by, animate=False)
+
+    def action_wrap(self) -> None:
+        self.query_one(".read", Static).toggle_class("-table")
 
     def action_end(self, is_last: bool) -> None:
         scroll = self.query_one(VerticalScroll)
@@ -217,6 +233,12 @@ class OutputDialog(Dialog[None]):
         text = self._output if what == "output" else self._command
         self.app.copy_to_clipboard(text)
         self.notify(f"copied {'the output' if what == 'output' else self._command}", markup=False)
+
+
+def _is_table(output: str) -> bool:
+    """Return whether the output begins with the titles of columns: then a wrapped line is hard to read."""
+    first, _, rest = output.partition("\n")
+    return bool(rest) and first == first.upper() and len(first.split()) > 1
 
 
 def _hits(output: str, sought: str) -> list[tuple[int, int]]:

@@ -78,6 +78,7 @@ class LogScreen(Screen[None]):
         Binding("Y", "copy_all", "Copy the whole log", id="log.copy-all"),
         Binding("s", "save", "Save the log to a file", id="log.save"),
         Binding("ctrl+r", "look_now", "Look now", id="log.look-now"),
+        Binding("colon", "app.leave_for_command", "Command", id="log.command"),
         Binding("escape", "back", "Back, one step", id="log.back"),
         Binding("q", "leave", "Back", id="log.leave"),
     ]

@@ -375,7 +375,14 @@ class TasksPane(TablePane):
         self._act(lambda rows, group: tasks.delete(self.host, _tasks(rows), group))
 
     def action_cancel(self) -> None:
-        self._act(lambda rows, _: runs.cancel(self.host, [run for row in rows for run in row.alive]))
+        self._act(lambda rows, _: self._cancel_runs_of(rows))
+
+    def _cancel_runs_of(self, rows: Sequence[TaskRow]) -> None:
+        found = [run for row in rows for run in row.alive]
+        if rows and not found:
+            self.host.report("no run is under way")
+        else:
+            runs.cancel(self.host, found)
 
     def _at_cursor(self) -> Task | None:
         row = None if self.table.awaits_ids else self._row
