@@ -123,8 +123,9 @@ class Undo(Service):
             if not last.is_undo:
                 left += of_subject if last.change is of_subject[-1] else [last.change]
         if not left:
-            undos = sorted(last.change.batch or str(last.change.id) for last in lasts.values())
-            redo = " and ".join(f"`dcron undo --batch {each}`" for each in dict.fromkeys(undos))
+            redo = " and ".join(
+                sorted({f"`dcron undo {_as_option(last.change)}`" for last in lasts.values()})
+            )
             raise AlreadyUndone(f"batch {batch} is undone already; {redo} is the redo")
         return sorted(left, key=lambda each: each.id)
 
@@ -443,3 +444,8 @@ def _present(connection: Connection, kind: str, name: str) -> dict[str, Any] | N
         return {"max_running": queues.limits(connection).get(name)}
     draining = nodes.is_draining(connection, name)
     return None if draining is None else {"draining": draining}
+
+
+def _as_option(change: RecordedChange) -> str:
+    """Return the option of `dcron undo` that takes back this change and all of its batch."""
+    return f"--batch {change.batch}" if change.batch else f"--change {change.id}"
