@@ -103,7 +103,7 @@ def on_terminal(
     """
     child, terminal = pty.fork()
     if child == 0:  # the child, which becomes dcron
-        os.environ.update({"DCRON_DB": url, "TERM": "xterm", **env})
+        os.environ.update({"DCRON_DB": url, "TERM": "xterm-256color", **env})
         for name in ("COLUMNS", "LINES"):
             os.unsetenv(name)  # the readline that pytest loads sets them behind Python's back
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
