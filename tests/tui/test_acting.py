@@ -389,6 +389,7 @@ def test_in_a_protected_context_its_name_is_typed(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_wrong_name_of_a_protected_context_is_answered(stage: Stage) -> None:
     stage.add("backup")
 
@@ -421,5 +422,30 @@ def test_the_header_goes_on_behind_a_dialog(stage: Stage, monkeypatch: pytest.Mo
             await screen.until(lambda: " 2 tasks " in screen.lines()[0])
             await screen.until(lambda: screen.lines()[0][-14:] != clock)
             assert "delete backup?" in screen.text()
+
+    asyncio.run(look())
+
+
+@pytest.mark.slow
+def test_a_text_above_the_views_is_searched(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("question_mark")
+            await screen.shows("10 runs: the height")
+            await screen.press("slash")
+            await screen.shows("search for")
+            await screen.type("queues")  # q would leave
+            await screen.press("enter")
+            await screen.shows_not("10 runs: the height")
+            await screen.shows("queues")
+            await screen.press("slash")
+            await screen.shows("search for")
+            await screen.type("xyz")
+            await screen.press("enter")
+            await screen.shows("nothing matches xyz")
+            await screen.press("n", "N", "escape")
+            assert screen.app.screen is screen.app.main
 
     asyncio.run(look())

@@ -233,6 +233,7 @@ def test_words_of_a_verb_are_options_verbs_and_names_of_this_crontab(stage: Stag
     assert found("nonsense", "x") == []
 
 
+@pytest.mark.slow
 def test_a_table_does_not_wrap_and_a_colon_leaves_it_for_the_next_command(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
-from dcron.store import listings
+from dcron.store import fleet_figures, freezes, listings
 from dcron.store.listings import RunCursor, RunListFilter
 from dcron.store.search_terms import Term
 from tests.contract.test_query_plans import LINES, NODE, explained, full, full_url, scans
@@ -42,3 +42,24 @@ def test_what_the_screen_asks_follows_an_index(full: Stage, ask: Callable[[Conne
     plans = explained(full, ask)
     assert plans
     assert {sql: scans(full, plan) for sql, plan in plans.items() if scans(full, plan)} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("minutes", [5, 30, 60.1, 120], ids=["before", "frozen", "thawed", "long after"])
+def test_late_runs_are_found_by_an_index_whatever_is_frozen(full: Stage, minutes: float) -> None:
+    """A filter reads all tasks, but of the runs only those of one task at a time."""
+    now = NOON + timedelta(minutes=minutes)
+    begin, end = NOON + timedelta(minutes=10), NOON + timedelta(minutes=60)
+
+    def ask(connection: Connection) -> None:
+        freezes.add(connection, NOON, "ann@desk", from_at=begin, until_at=end, reason=None)
+        listings.late_tasks(connection, now)
+        fleet_figures.due_runs(connection, now)
+        listings.count_first(connection, [Term("late")], now, 100)
+
+    plans = explained(full, ask)
+    assert plans
+    found = {
+        sql: [step for step in scans(full, plan) if "crontab" not in step] for sql, plan in plans.items()
+    }
+    assert not any(found.values()), found

@@ -313,7 +313,7 @@ class Dashboard:
         """Return everything about the task; None when it was removed."""
         with self.database.read() as connection:
             now = self.database.now(connection)
-            rows = task_rows.read(connection, [task_id], now)
+            rows = task_rows.read(connection, [task_id], now, with_freezes=True)
             if not rows:
                 return None
             (row,) = rows
@@ -322,10 +322,9 @@ class Dashboard:
             statistics = recent_statistics.of_task(connection, task_id, row.task.name, now)
             graph = dependencies.graph_around(connection, row.task.name)
             unserved = task_rows.why_unserved(waiting, nodes.living(connection, now))
-            frozen = freezes.recent(connection, now)
         held = [run for run in waiting if run.blocked or run.trigger is not Trigger.SCHEDULE]
-        row = replace(row, unserved=unserved, frozen=frozen)
-        explanation, coming = _explained(row, now, frozen)
+        row = replace(row, unserved=unserved)
+        explanation, coming = _explained(row, now, row.frozen)
         return TaskDetail(row, explanation, coming, held, last, statistics, graph)
 
     def rows_by_name(self, names: Sequence[str]) -> Mapping[str, TaskRow]:

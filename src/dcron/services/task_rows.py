@@ -58,12 +58,9 @@ class TaskRow:
     alerts: Sequence[Alert] = ()
     """Its open alerts, the oldest first; empty on the screen's lists."""
     requested_since: datetime | None = None
-    """`due_since` of the first run that a person requested: a freeze does not hold it back."""
+    """`due_since` of the first run that a person requested, if there are freezes: none holds it back."""
     frozen: FrozenTime = NEVER
-    """When the crontab is and will be frozen, and was shortly before.
-
-    Except on the screen, it is empty if none of its runs is due.
-    """
+    """When the crontab is and will be frozen, and was shortly before; empty where `read` did not need it."""
 
     @property
     def next_at(self) -> datetime | None:
@@ -95,20 +92,27 @@ class TaskRow:
 
 
 def read(
-    connection: Connection, task_ids: Sequence[int], now: datetime, *, for_screen: bool = False
+    connection: Connection,
+    task_ids: Sequence[int],
+    now: datetime,
+    *,
+    for_screen: bool = False,
+    with_freezes: bool = False,
 ) -> list[TaskRow]:
     """Return the rows of these tasks, in this order; removed tasks are left out.
 
     With `for_screen`, add their recent runs and clock changes, and leave out their alerts. `unserved` is then
-    None while no agent claims runs at all: the screen reports that once.
+    None while no agent claims runs at all: the screen reports that once. The freezes are read if a run is
+    due, and always with `for_screen` or `with_freezes`: then a run may become due before the rows are drawn.
     """
     if not task_ids:
         return []
-    sent = freezes.send_recent(connection, now) if for_screen else None
+    sent = freezes.send_recent(connection, now) if for_screen or with_freezes else None
     listed = listings.listed_tasks(connection, task_ids)
     if sent is None and any(each.due_since and each.due_since <= now for each in listed):
         sent = freezes.send_recent(connection, now)
     frozen = freezes.read_recent(sent) if sent else NEVER
+    requested = listings.requested_since(connection, task_ids) if frozen else {}
     recent = listings.recent_runs(connection, task_ids) if for_screen else {}
     alerts = {} if for_screen else alert_list.of_tasks(connection, task_ids)
     fleet = nodes.living(connection, now)
@@ -125,7 +129,7 @@ def read(
                 alive=each.alive,
                 next_run_at=next_at,
                 due_since=each.due_since,
-                requested_since=each.requested_since,
+                requested_since=requested.get(each.task.id),
                 frozen=frozen,
                 failed=each.failed,
                 dead=each.dead,

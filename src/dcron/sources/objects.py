@@ -27,7 +27,8 @@ STATE_KEYS = frozenset(
             "owner",
             "version",
         ),
-        *("once", "error", "failed", "late", "dead", "source", "drifted", "unserved", "alerts"),
+        *("once", "error", "failed", "late", "frozen", "frozen_until", "dead", "source", "drifted"),
+        *("unserved", "alerts"),
     }
 )
 """The keys of a task in `--json` that are not part of its definition. A JSON file may have them."""

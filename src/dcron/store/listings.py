@@ -59,6 +59,11 @@ _LIGHT_NAMES = [column.name for column in LIGHT]
 _LEFT_OUT: dict[str, Any] = {"spec": {}, "payload": None}
 
 _RUNS_BY_ID = select(*LIGHT).where(one_of(runs.c.id, "ids"))
+_REQUESTED_RUNS = (
+    select(runs.c.task_id, func.min(runs.c.due_at).label("due_at"))
+    .where(one_of(runs.c.task_id, "ids"), text(DUE), is_requested())
+    .group_by(runs.c.task_id)
+)
 _ALIVE_RUNS = select(*LIGHT).where(one_of(runs.c.task_id, "ids"), text(ALIVE)).order_by(runs.c.id)
 _NEWEST = select(*(select(func.max(table.c.id)).scalar_subquery() for table in (changes, crontab)))
 
@@ -102,8 +107,6 @@ class ListedTask:
     alive: Sequence[Run]
     due_since: datetime | None
     """When the first waiting run that is not blocked is, or was, due (UTC)."""
-    requested_since: datetime | None
-    """The same of the first of them that a person requested: a freeze does not hold it back."""
     failed: bool
     """Whether its latest finished run failed or was lost, as `has_failed` defines it."""
     dead: bool
@@ -117,7 +120,6 @@ def _listed_query() -> Select[Any]:
         next_id.scalar_subquery().label("next_id"),
         of_latest(runs.c.id).label("last_id"),
         first_due().label("due_since"),
-        first_due(DUE, is_requested()).label("requested_since"),
         func.coalesce(has_failed(), false()).label("failed"),
         has_dead_letter().label("dead"),
         *tasks.COLUMNS,
@@ -140,13 +142,21 @@ def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[Listed
             found.get(row.last_id),
             alive.get(row.id, ()),
             row.due_since,
-            row.requested_since,
             row.failed,
             row.dead,
         )
         for task_id in task_ids
         if (row := rows.get(task_id))
     ]
+
+
+def requested_since(connection: Connection, task_ids: Sequence[int]) -> dict[int, datetime]:
+    """Return since when the first due or coming run of each task waits that a person requested, by task id.
+
+    Runs that are blocked are left out, and tasks without such a run.
+    """
+    rows = Reply(connection, _REQUESTED_RUNS, {"ids": task_ids}).rows()
+    return {row.task_id: row.due_at for row in rows}
 
 
 def _runs_by_id(connection: Connection, run_ids: set[int | None]) -> dict[int | None, Run]:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeVar, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -15,10 +15,15 @@ from textual.widgets import Input, Static
 from dcron.safetext import safe, safe_lines
 from dcron.tui.entries import LONGEST, Entry
 from dcron.tui.hints import ACTIVE, KEY, hints
-from dcron.tui.keynames import key_of
+from dcron.tui.host import Host
+from dcron.tui.keynames import key_of, with_keys
+from dcron.tui.text_search import hits, next_line, nothing_found, with_hits
 
 PATIENCE = 0.3
 """Seconds in which a new dialog ignores consent: the key was typed before the question was read."""
+
+LINES_ABOVE = 2
+"""Lines that are shown above a hit."""
 
 Answer = TypeVar("Answer")
 
@@ -206,6 +211,9 @@ class NoticeDialog(Dialog[None]):
         Binding(
             "colon", "app.leave_for_command", "command", id="notice.command", show=False, key_display=":"
         ),
+        Binding("slash", "search", "search", id="notice.search", show=False),
+        Binding("n", "hit(1)", "next hit", id="notice.next_hit", show=False),
+        Binding("N", "hit(-1)", "previous hit", id="notice.previous_hit", show=False),
         Binding("down,j", "scroll(1)", "down", id="notice.down", show=False),
         Binding("up,k", "scroll(-1)", "up", id="notice.up", show=False),
         Binding("pagedown,ctrl+d", "scroll(10)", "page down", id="notice.page_down", show=False),
@@ -219,6 +227,9 @@ class NoticeDialog(Dialog[None]):
         self._heading = heading
         self._text = text
         self._content = text()
+        self._sought = ""
+        self._hit = -1
+        """The line of the last hit."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
@@ -233,7 +244,38 @@ class NoticeDialog(Dialog[None]):
         content = self._text()
         if not content.is_same(self._content):
             self._content = content
-            self.query_one(".read", Static).update(content)
+            self._draw()
+
+    def _draw(self) -> None:
+        self._read.update(with_hits(self._content, self._sought))
+
+    @property
+    def _read(self) -> Static:
+        return self.query_one(".read", Static)
+
+    def action_search(self) -> None:
+        """Ask for a text and show where it is."""
+
+        def search(text: str | None) -> None:
+            if text is not None:
+                self._sought, self._hit = text, -1
+                self._draw()
+                self.action_hit(1)
+
+        hint = with_keys(self, "{notice.next_hit} shows the next one")
+        cast("Host", self.app).ask_for("search for", search, hint=hint)
+
+    def action_hit(self, by: int) -> None:
+        """Scroll to the next or the previous line with a hit."""
+        lines = self._content.wrap(self._read.content_size.width)
+        found = (number for number, line in enumerate(lines) if hits(line.plain, self._sought))
+        line = next_line(found, self._hit, by)
+        if line is None:
+            self.notify(nothing_found(self._sought), markup=False)
+            return
+        self._hit = line
+        top = self._read.virtual_region.y + line - LINES_ABOVE
+        self.query_one(".dialog").scroll_to(y=max(0, top), animate=False)
 
     def action_scroll(self, by: int) -> None:
         self.query_one(".dialog").scroll_relative(y=by, animate=False)

@@ -9,7 +9,6 @@ import threading
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import IO, ClassVar, cast
 
@@ -25,6 +24,7 @@ from dcron.tui.hints import fitting_hints
 from dcron.tui.host import Host
 from dcron.tui.keynames import with_keys
 from dcron.tui.modals import Dialog, heading, key_line
+from dcron.tui.text_search import hits, next_line, nothing_found, with_hits
 
 MOST_BYTES = 256 * 1024
 """Most bytes of output that are shown."""
@@ -32,7 +32,6 @@ SECONDS = 120.0
 """Seconds after which the command is stopped."""
 MARGIN = 8
 """Columns of the screen that the frame takes."""
-MOST_HITS = 1000
 _HINTS = (
     "{output.search} search",
     "{output.copy} copy",
@@ -166,10 +165,7 @@ class OutputDialog(Dialog[None]):
 
     def _draw(self) -> None:
         """Draw the output with the hits."""
-        content = Content(self._output)
-        for start, end in _hits(self._output, self._sought):
-            content = content.stylize("reverse", start, end)
-        self.query_one(".read", Static).update(content)
+        self.query_one(".read", Static).update(with_hits(Content(self._output), self._sought))
 
     def action_scroll(self, by: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
@@ -197,15 +193,13 @@ class OutputDialog(Dialog[None]):
 
     def action_hit(self, by: int) -> None:
         """Scroll to the next or the previous line with a hit."""
-        found = [start for start, _ in _hits(self._output, self._sought)]
+        found = [start for start, _ in hits(self._output, self._sought)]
         breaks = [match.start() for match in re.finditer("\n", self._output)]
-        lines = sorted({bisect_left(breaks, start) for start in found})
-        if not lines:
-            text = f"nothing matches {self._sought}" if self._sought else "no text was searched for"
-            self.notify(text, markup=False)
+        line = next_line((bisect_left(breaks, start) for start in found), self._hit, by)
+        if line is None:
+            self.notify(nothing_found(self._sought), markup=False)
             return
-        beyond = [line for line in lines if (line - self._hit) * by > 0]
-        self._hit = (beyond[0] if by > 0 else beyond[-1]) if beyond else lines[0 if by > 0 else -1]
+        self._hit = line
         self.query_one(VerticalScroll).scroll_to(y=max(0, self._hit - 2), animate=False)
 
     def action_save(self) -> None:
@@ -239,14 +233,6 @@ def _is_table(output: str) -> bool:
     """Return whether the output begins with the titles of columns: then a wrapped line is hard to read."""
     first, _, rest = output.partition("\n")
     return bool(rest) and first == first.upper() and len(first.split()) > 1
-
-
-def _hits(output: str, sought: str) -> list[tuple[int, int]]:
-    """Return where the text is; case matters if it has capitals."""
-    if not sought:
-        return []
-    pattern = re.compile(re.escape(sought), 0 if sought != sought.lower() else re.IGNORECASE)
-    return [match.span() for match in islice(pattern.finditer(output), MOST_HITS)]
 
 
 def _read(started: "subprocess.Popen[bytes]", stream: IO[bytes]) -> str:
