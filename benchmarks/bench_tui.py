@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import gc
 import json
 import os
 import pty
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from benchmarks.bench_idle import seed
 from benchmarks.servers import new_database, postgres_server
+from dcron.__main__ import NEW_OBJECTS
 
 SIZE = (40, 120)
 CHROME = b"1 Tasks"
@@ -133,6 +135,7 @@ def report(server: str, *, tasks: int, seconds: float, rounds: int = 5) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
+        gc.set_threshold(NEW_OBJECTS)  # as `dcron tui` does
         print(json.dumps(asyncio.run(costs(sys.argv[1], float(sys.argv[2])))))
     else:
         with postgres_server() as own_server:

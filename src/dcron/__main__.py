@@ -3,13 +3,13 @@
 import gc
 import sys
 
-_OBJECTS = 50_000
+NEW_OBJECTS = 50_000
 """New objects before a search for garbage. With the default of 700, start-up searches again and again."""
 
 
 def main() -> None:
     """Run the command line."""
-    gc.set_threshold(_OBJECTS)
+    gc.set_threshold(NEW_OBJECTS)
     if "agent" in sys.argv[1:]:  # no command may ever read the agent's environment, even during start-up
         from dcron.warden.linux import hide_memory
 

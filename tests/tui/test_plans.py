@@ -19,7 +19,7 @@ FAILED = RunListFilter(terms=[Term("failed")])
 OF_NODE = RunListFilter(node_id=NODE, node_since=NOON - timedelta(days=2))
 QUERIES: dict[str, Callable[[Connection], object]] = {
     "tasks": lambda connection: listings.listed_tasks(connection, list(range(1, 50))),
-    "recent runs": lambda connection: listings.recent_runs(connection, list(range(1, 50))),
+    "recent runs": lambda connection: listings.ask_recent_runs(connection, list(range(1, 50)))(),
     "tasks token": listings.tasks_token,
     "alive": listings.count_alive,
     "latest runs": lambda connection: listings.finished_runs(connection, RunListFilter(), None, 200, NOON),

@@ -301,13 +301,11 @@ class Dashboard:
     def task_rows(self, ids: Sequence[int]) -> TaskRows:
         """Return these tasks as a list shows them."""
         with self.database.read() as connection:
-            token = listings.tasks_token(connection)
             now = self.database.now(connection)
-            rows = task_rows.read(connection, ids, now, for_screen=True)
-            statistics = self._statistics.of(connection, ids, now)
-        return TaskRows(
-            {row.task.id: replace(row, statistics=statistics[row.task.id]) for row in rows}, token
-        )
+            token = listings.ask_tasks_token(connection)
+            statistics = self._statistics.ask(connection, ids, now)
+            rows = task_rows.read(connection, ids, now, for_screen=True, ask_statistics=statistics)
+            return TaskRows({row.task.id: row for row in rows}, token())
 
     def task_detail(self, task_id: int) -> TaskDetail | None:
         """Return everything about the task; None when it was removed."""

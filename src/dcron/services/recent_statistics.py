@@ -1,7 +1,7 @@
 """The recent statistics of tasks for the screen, read once a day from the daily statistics."""
 
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
@@ -50,18 +50,28 @@ class RecentStatistics:
         self._newest: date | None = None
         self._known: dict[int, Recent] = {}
 
-    def of(self, connection: Connection, task_ids: Collection[int], now: datetime) -> Mapping[int, Recent]:
-        """Return the statistics of these tasks by id."""
-        self._forget_if_old(connection, now)
-        if missing := [task_id for task_id in task_ids if task_id not in self._known]:
-            self._read(connection, DAYS, missing)
-        return {task_id: self._known.get(task_id, NONE) for task_id in task_ids}
+    def ask(
+        self, connection: Connection, task_ids: Collection[int], now: datetime
+    ) -> Callable[[], Mapping[int, Recent]]:
+        """Return the function that returns the statistics of these tasks, and perhaps others, by id.
+
+        The day up to which they are known is read together with the statements that follow.
+        """
+        newest = daily_statistics.ask_newest(connection, last_settled_day(now))
+
+        def by_task() -> Mapping[int, Recent]:
+            self._forget_if_old(newest())
+            if missing := [task_id for task_id in task_ids if task_id not in self._known]:
+                self._read(connection, DAYS, missing)
+            return self._known
+
+        return by_task
 
     def ordered(
         self, connection: Connection, task_ids: Sequence[int], order: str, now: datetime, *, reverse: bool
     ) -> "array[int]":
         """Return the ids by one of ORDERS; tasks without statistics come last. Ties stay as they are."""
-        self._forget_if_old(connection, now)
+        self._forget_if_old(daily_statistics.newest(connection, last_settled_day(now)))
         missing = [task_id for task_id in task_ids if task_id not in self._known]
         if missing:
             days = max(1, min(DAYS, MOST_ROWS // len(missing)))
@@ -74,8 +84,7 @@ class RecentStatistics:
                 keys[task_id] = -key if reverse else key
         return array("q", sorted(task_ids, key=lambda task_id: keys.get(task_id, float("inf"))))
 
-    def _forget_if_old(self, connection: Connection, now: datetime) -> None:
-        newest = daily_statistics.newest(connection, last_settled_day(now))
+    def _forget_if_old(self, newest: date | None) -> None:
         if newest != self._newest:
             self._newest = newest
             self._known.clear()

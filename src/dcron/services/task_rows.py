@@ -1,6 +1,6 @@
 """Tasks as lists and views show them: with their runs, and with what follows from these."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, partial
@@ -98,6 +98,7 @@ def read(
     *,
     for_screen: bool = False,
     with_freezes: bool = False,
+    ask_statistics: Callable[[], Mapping[int, Recent]] = dict,
 ) -> list[TaskRow]:
     """Return the rows of these tasks, in this order; removed tasks are left out.
 
@@ -107,15 +108,16 @@ def read(
     """
     if not task_ids:
         return []
+    ask_fleet = nodes.ask_living(connection, now)
+    ask_recent = listings.ask_recent_runs(connection, task_ids) if for_screen else dict
     sent = freezes.send_recent(connection, now) if for_screen or with_freezes else None
     listed = listings.listed_tasks(connection, task_ids)
     if sent is None and any(each.due_since and each.due_since <= now for each in listed):
         sent = freezes.send_recent(connection, now)
     frozen = freezes.read_recent(sent) if sent else NEVER
     requested = listings.requested_since(connection, task_ids) if frozen else {}
-    recent = listings.recent_runs(connection, task_ids) if for_screen else {}
+    fleet, recent, statistics = ask_fleet(), ask_recent(), ask_statistics()
     alerts = {} if for_screen else alert_list.of_tasks(connection, task_ids)
-    fleet = nodes.living(connection, now)
     is_idle = for_screen and policy.idle(fleet) is not None
     clock_changes = cache(partial(_clock_changes, now))
     rows = []
@@ -135,6 +137,7 @@ def read(
                 dead=each.dead,
                 unserved=None if is_idle or not each.next_run else why_unserved([each.next_run], fleet),
                 recent=[_recent(row) for row in recent.get(each.task.id, ())],
+                statistics=statistics.get(each.task.id, NONE),
                 alerts=alerts.get(each.task.id, ()),
                 clock_change=for_screen and clock_changes(each.task.timezone, next_at),
             )

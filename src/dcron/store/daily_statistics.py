@@ -4,7 +4,7 @@ A maintenance job (`sum_up.py`) writes the rows of a day after its end. From the
 so an end that is recorded later changes the row itself: its run can no longer be counted with the others.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
@@ -69,8 +69,13 @@ def days(connection: Connection, first: date, last: date) -> set[date]:
 
 def newest(connection: Connection, last: date) -> date | None:
     """Return the newest day up to `last` that is summed up."""
-    found = Reply(connection, _newest(), {"last": last.isoformat()}).rows()
-    return _day(found[0].day) if found else None
+    return ask_newest(connection, last)()
+
+
+def ask_newest(connection: Connection, last: date) -> Callable[[], date | None]:
+    """Read the same together with the statements that follow; return the function that returns it."""
+    reply = Reply(connection, _newest(), {"last": last.isoformat()})
+    return lambda: next((_day(row.day) for row in reply.rows()), None)
 
 
 @cache

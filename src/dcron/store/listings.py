@@ -4,7 +4,7 @@ A list of ids is cheap however long it is: the caller reads the rows that it sho
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -179,18 +179,36 @@ def _recent_query() -> Select[Any]:
     return query.where(one_of(crontab.c.id, "ids")).order_by(runs.c.id)
 
 
-def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Any]]:
-    """Return the last RECENT finished runs of each task: state, start and end; the oldest first."""
-    found: dict[int, list[Any]] = {}
-    for row in Reply(connection, _recent_query(), {"ids": task_ids}).rows():
-        found.setdefault(row.task_id, []).append(row)
-    return found
+def ask_recent_runs(connection: Connection, task_ids: Sequence[int]) -> Callable[[], dict[int, list[Any]]]:
+    """Read the last RECENT finished runs of each task: state, start and end; the oldest first.
+
+    They are read together with the statements that follow; return the function that returns them.
+    """
+    reply = Reply(connection, _recent_query(), {"ids": task_ids})
+
+    def by_task() -> dict[int, list[Any]]:
+        found: dict[int, list[Any]] = {}
+        for row in reply.rows():
+            found.setdefault(row.task_id, []).append(row)
+        return found
+
+    return by_task
 
 
 def tasks_token(connection: Connection) -> tuple[int, int]:
     """Return a value that differs after tasks were added, removed or edited; it reads two index ends."""
-    ((change, task),) = Reply(connection, _NEWEST).rows()
-    return change or 0, task or 0
+    return ask_tasks_token(connection)()
+
+
+def ask_tasks_token(connection: Connection) -> Callable[[], tuple[int, int]]:
+    """Read the same together with the statements that follow; return the function that returns it."""
+    reply = Reply(connection, _NEWEST)
+
+    def token() -> tuple[int, int]:
+        ((change, task),) = reply.rows()
+        return change or 0, task or 0
+
+    return token
 
 
 def count_tasks(connection: Connection, *terms: Term, now: datetime) -> int:

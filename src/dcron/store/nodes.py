@@ -1,6 +1,6 @@
 """Read and write nodes and their leases, which are times of the database's clock."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -111,9 +111,13 @@ def listing(connection: Connection, now: datetime, *, ended_since: datetime | No
 
 def living(connection: Connection, now: datetime) -> list[Node]:
     """Return the nodes whose leases are not over, in the order of their IDs."""
-    return [
-        _node({**row._asdict(), "running": 0}) for row in Reply(connection, _living(), {"now": now}).rows()
-    ]
+    return ask_living(connection, now)()
+
+
+def ask_living(connection: Connection, now: datetime) -> Callable[[], list[Node]]:
+    """Read the same together with the statements that follow; return the function that returns it."""
+    reply = Reply(connection, _living(), {"now": now})
+    return lambda: [_node({**row._asdict(), "running": 0}) for row in reply.rows()]
 
 
 @cache

@@ -108,7 +108,8 @@ def _grown(columns: Sequence[Column], left: int) -> list[tuple[Column, int]]:
 
 def fitted(text: str, width: int, *, right: bool = False, keeps_end: bool = False) -> str:
     """Return an inert text in exactly `width` cells; with `keeps_end` its middle is cut out."""
-    if len(text) > width // 2:
-        text = shorten_middle(text, width) if keeps_end else shorten(text, width)
+    if text.isascii() and len(text) <= width:
+        return text.rjust(width) if right else text.ljust(width)
+    text = shorten_middle(text, width) if keeps_end else shorten(text, width)
     space = " " * (width - cells(text))
     return space + text if right else text + space

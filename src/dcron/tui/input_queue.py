@@ -161,17 +161,22 @@ class OrderedApp(App[Result]):
 
     async def _pass(self, pump: MessagePump) -> None:
         """Wait until the pump has handled its queue, for BARRIER seconds at most."""
-        loop = asyncio.get_running_loop()
-        passed = loop.create_future()
-
-        def done() -> None:
-            if not passed.done():
-                passed.set_result(None)
-
-        if pump.call_later(done):
-            limit = loop.call_later(BARRIER, done)
-            await passed
+        barrier = _Barrier()
+        if pump.call_later(barrier.open):
+            limit = asyncio.get_running_loop().call_later(BARRIER, barrier.open)
+            await barrier.passed
             limit.cancel()
+
+
+class _Barrier:
+    """Something to wait for. Textual inspects each new function, which takes long, but a method only once."""
+
+    def __init__(self) -> None:
+        self.passed = asyncio.get_running_loop().create_future()
+
+    def open(self) -> None:
+        if not self.passed.done():
+            self.passed.set_result(None)
 
 
 def _are_empty(pumps: Sequence[MessagePump]) -> bool:

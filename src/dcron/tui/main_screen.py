@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
 from textual.screen import Screen
 
 from dcron.errors import DcronError, UsageError
 from dcron.safetext import safe
 from dcron.tui.alert_line import AlertLine
+from dcron.tui.backdrop import Backdrop, Body
 from dcron.tui.filter_counts import FilterCount, FilterCounts
 from dcron.tui.freeze_line import FreezeLine
 from dcron.tui.header_footer import Bar, Hints, Location, Status, Tabs
@@ -43,7 +43,7 @@ _LEAVING = ("main.back", "main.quit", "app.quit")
 """The bindings that act before anything is loaded."""
 
 
-class MainScreen(Screen[None]):
+class MainScreen(Screen[None], Backdrop):
     """The views. A digit switches, Enter opens a row, Esc goes back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -121,7 +121,7 @@ class MainScreen(Screen[None]):
         yield self._alerts
         yield self._tabs
         yield self._filter_tabs
-        yield Container(id="body")
+        yield Body(id="body")
         yield self.prompt
         yield Hints()
 

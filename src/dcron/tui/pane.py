@@ -7,9 +7,9 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
-from textual.widget import Widget
 
 from dcron.safetext import safe
+from dcron.tui.backdrop import Backdrop
 from dcron.tui.columns import Column
 from dcron.tui.host import Host
 from dcron.tui.keynames import key_of, with_keys
@@ -26,7 +26,7 @@ FACTS_PAUSE = 0.12
 """Seconds after which the details of the row under the cursor are read."""
 
 
-class Pane(Widget):
+class Pane(Backdrop):
     """A view, or a list that was opened from one. It shows the last answers of the database."""
 
     title = ""
