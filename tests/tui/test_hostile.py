@@ -279,7 +279,7 @@ def leave(screen: Terminal) -> None:
 @pytest.mark.terminal
 def test_no_view_of_the_screen_lets_it_through(crontab: Hostile) -> None:
     with terminal("tui", DCRON_DB=crontab.url) as screen:
-        screen.sees("a-suspended", "task:markup<[red]", "error:clipboard", "because:title", "7331m")
+        screen.sees("a-suspended", "task:markup<[red]", "error:clipboard", "because:", "title<", "7331m")
         for number, kind in enumerate(sorted(CORPUS, key=crontab.shown_name)):
             screen.type("g" + "j" * (FIRST + number))
             screen.sees(f"command:{kind}<", f"describe:{kind}<")  # in the pane beside the tasks

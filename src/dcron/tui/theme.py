@@ -16,6 +16,7 @@ ModalScreen:ansi { background: transparent; }
 CommandPalette:ansi { color: $foreground; background: transparent; }
 CommandPalette:ansi > Vertical, CommandPalette:ansi CommandList { background: $background; }
 CommandPalette:ansi > .command-palette--help-text { text-style: not bold; }
+Input > .input--placeholder, Input > .input--suggestion { color: $foreground-muted; }
 Input:ansi > .input--cursor { background: $background; color: $foreground; text-style: reverse; }
 Input:ansi > .input--selection { background: $primary; color: $on-primary; }
 Input:ansi > .input--placeholder, Input:ansi > .input--suggestion { color: $foreground; text-style: dim; }
