@@ -75,24 +75,25 @@ class Viewer:
 
     @property
     def title(self) -> str:
-        return self._row(0)
+        return self._rows()[0]
 
     @property
     def hints(self) -> str:
-        return self._row(self.app.size.height - 1)
+        return self._rows()[-1]
 
     @property
     def shown(self) -> list[str]:
         """Return the rows between title and hints, without the scroll bar and surrounding blanks."""
-        return [self._row(y)[:-1].rstrip() for y in range(1, self.app.size.height - 1)]
+        return [row[:-1].rstrip() for row in self._rows()[1:-1]]
 
     @property
     def text(self) -> str:
         return "\n".join(self.shown)
 
-    def _row(self, y: int) -> str:
-        strips = self.screen._compositor.render_strips()
-        return strips[y].text
+    def _rows(self) -> list[str]:
+        """Return the rows of the screen. Right after a resize, the app has its new size before they have."""
+        compositor = self.screen._compositor
+        return [strip.text for strip in compositor.render_strips()[: compositor.size.height]]
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)

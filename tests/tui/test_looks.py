@@ -397,7 +397,7 @@ def test_without_a_row_there_are_no_details(stage: Stage) -> None:
     play(stage, do, size=(120, 40))
 
 
-@pytest.mark.parametrize(("columns", "expected"), [(120, 46), (220, 70)])
+@pytest.mark.parametrize(("columns", "expected"), [(120, 46), (220, 57), (280, 70)])
 def test_details_are_wider_on_wide_terminals(stage: Stage, columns: int, expected: int) -> None:
     async def do(screen: Screen) -> None:
         await screen.shows("at 02:30 every day")

@@ -66,7 +66,7 @@ RowTable > .cell--heat-1 { color: $heat-1; }
 RowTable > .cell--heat-2 { color: $heat-2; }
 RowTable > .cell--heat-3 { color: $heat-3; }
 RowTable > .cell--heat-4 { color: $heat-4; }
-DetailPanel { width: 35%; min-width: 46; max-width: 70; height: 1fr; background: $surface; display: none; }
+DetailPanel { width: 26%; min-width: 46; max-width: 70; height: 1fr; background: $surface; display: none; }
 .-wide DetailPanel { display: block; }
 .-hide-detail DetailPanel { display: none; }
 Screen.-show-detail Pane { layout: vertical; }
