@@ -13,7 +13,7 @@ from dcron.policy.start_times import MINUTE, Minutes, StartSpan, minute_of
 from dcron.services import dashboard
 from dcron.services.dashboard import Dashboard
 from dcron.services.fleet import Fleet
-from dcron.tui.fleet.panel import _slots, bar, heights
+from dcron.tui.fleet.panel import FleetPanel, _slots, bar, heights
 from tests.support.stage import Stage as Agents
 from tests.support.tui import Stage
 
@@ -80,11 +80,12 @@ def test_a_slow_database_leaves_the_starts_of_no_task_out(
 def test_the_starts_are_counted_again_after_a_minute_or_an_edit(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    minute = stage.crontab.now().replace(second=0, microsecond=0)
+    thrice = f"{(minute.minute + 7) % 20}-59/20 * * * *"  # not in this minute or in the next ones
     for name in ("a", "b", "c"):
-        stage.add(name, "*/20 * * * *")
+        stage.add(name, thrice)
     monkeypatch.setattr(dashboard, "COUNTED_AT_ONCE", 1)
     monkeypatch.setattr(dashboard, "COUNTING_SECONDS", 60.0)
-    minute = stage.crontab.now().replace(second=0, microsecond=0)
     monkeypatch.setattr(dashboard, "_minute", lambda at: minute)
     board = Dashboard(stage.crontab)
     read: list[object] = []
@@ -99,7 +100,7 @@ def test_the_starts_are_counted_again_after_a_minute_or_an_edit(
     assert len(read) == 3
     board.fleet()
     assert len(read) == 3
-    stage.add("d", "*/20 * * * *")
+    stage.add("d", thrice)
     assert sum(board.fleet().starts) == 12
     assert len(read) == 7
     minute += MINUTE
@@ -114,6 +115,19 @@ def test_no_more_slots_are_used_than_there_are_while_ends_are_recorded(stage: St
     draining = replace(node, running=4, draining=True)
     shown = _slots([replace(node, running=9), draining], now, 100, unicode=False)
     assert (" 8/8 used   1 node", "") in shown
+
+
+def test_a_panel_that_no_resize_has_shown_comes_with_the_next_second(stage: Stage, agents: Agents) -> None:
+    async def look() -> None:
+        async with stage.screen(awaited="no tasks yet") as screen:
+            await screen.press("4")
+            await screen.shows("0/8 used   1 node")
+            screen.pane.query_one(FleetPanel).display = False
+            await screen.shows_not("0/8 used   1 node")
+            screen.pane.tick()
+            await screen.shows("0/8 used   1 node")
+
+    asyncio.run(look())
 
 
 @pytest.mark.slow

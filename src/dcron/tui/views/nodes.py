@@ -56,12 +56,17 @@ class NodesPane(TablePane):
 
     def on_resize(self) -> None:
         """Show the panel if there is room for it."""
-        self._panel.display = self.size.height >= PANEL_FROM
-        self._ask_figures()
+        self._fit()
 
     def tick(self) -> None:
         """Draw what the time has changed; due runs become late with the time."""
         super().tick()
+        self._fit()  # under load, a view was once laid out without a resize after it
+
+    def _fit(self) -> None:
+        has_room = self.size.height >= PANEL_FROM
+        if self._panel.display != has_room:
+            self._panel.display = has_room
         self._ask_figures()
 
     def columns(self) -> Sequence[Column]:
