@@ -60,6 +60,7 @@ class Terminal:
         """Press these keys until this text is seen: a dialog ignores keys at first.
 
         Pressed twice they may do something else: wait before the first press, and long before the next.
+        Keys right behind a second Esc would make another key: wait for them, too.
         """
         self.read_for(2 * modals.PATIENCE)
         for patience in (5, 10, 20):
@@ -67,6 +68,7 @@ class Terminal:
             deadline = time.monotonic() + patience
             while self._read(0.1) and time.monotonic() < deadline:
                 if text in self._drawn():
+                    self.read_for(ESC_GAP)
                     return
         self.sees(text)
 
