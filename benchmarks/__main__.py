@@ -6,6 +6,7 @@ from benchmarks import (
     bench_claims,
     bench_forecast,
     bench_idle,
+    bench_kept,
     bench_lateness,
     bench_log,
     bench_network_delay,
@@ -35,6 +36,7 @@ def main() -> None:
         bench_forecast.report(server, tasks=500 if quick else 2000)
         bench_turns.report(server, seconds=3 if quick else 8)
         bench_claims.report(server, history=100_000 if quick else 1_000_000)
+        bench_kept.report(server, rounds=5 if quick else 30)
         bench_retention.report(server, runs=100_000 if quick else 1_000_000, seconds=20 if quick else 60)
         bench_spawns.report(server, runs=500 if quick else 3000)
         bench_lateness.report(server, seconds=15 if quick else 60)

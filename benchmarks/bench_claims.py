@@ -10,9 +10,11 @@ from sqlalchemy import text
 
 from benchmarks.bench_turns import node, seed
 from benchmarks.servers import new_database, postgres_server
-from dcron.database import Database
-from dcron.store import claims, nodes, planning
-from dcron.store.candidates import Capacity
+from dcron.database import Database, open_database
+from dcron.store.claims import claims
+from dcron.store.nodes import rows as nodes
+from dcron.store.planning import planning
+from dcron.store.runs.candidates import Capacity
 
 BATCH = 10
 ROUNDS = 100
@@ -26,7 +28,7 @@ def report(server: str, *, history: int = 1_000_000, in_the_way: int = 10_000) -
     print(f"A look and a claim of {BATCH}, ms (median of {ROUNDS}); in brackets what it was without")
     for kind in ("sqlite", "postgres"):
         with new_database(kind, server) as url:
-            database = Database(url)
+            database = open_database(url)
             now = seed(database, 2000)
             with database.write() as connection:
                 nodes.register(connection, node(ME, now))

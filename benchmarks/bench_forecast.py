@@ -16,12 +16,13 @@ from sqlalchemy import insert
 from benchmarks.bench_turns import node
 from benchmarks.machine import describe
 from benchmarks.servers import new_database, postgres_server
-from dcron.database import Database
+from dcron.database import Database, open_database
 from dcron.model import Definition
-from dcron.schema import runs
+from dcron.schema.tables import runs
 from dcron.services.crontab import Crontab
 from dcron.services.forecast import Forecast, outlook
-from dcron.store import durations, nodes
+from dcron.store.nodes import rows as nodes
+from dcron.store.runs import durations
 
 HISTORY, AGENTS, SLOTS = 50, 8, 16
 SCHEDULES = {
@@ -55,7 +56,7 @@ def report(server: str, *, tasks: int) -> None:
     print(f"{'database':10} {'read':>7} {'durations':>10} {'simulate':>9} {'whole':>7}  starts")
     for kind in ("sqlite", "postgres"):
         with new_database(kind, server) as url:
-            database = Database(url)
+            database = open_database(url)
             _fill(database, tasks)
             _measure(kind, database)
             database.close()

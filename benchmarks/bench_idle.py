@@ -16,13 +16,13 @@ from benchmarks.servers import new_database, postgres_server
 from dcron import migrations
 from dcron.agent.agent import Agent
 from dcron.agent.settings import AgentSettings
-from dcron.database import Database
-from dcron.schema import crontab, runs
+from dcron.database import open_database
+from dcron.schema.tables import crontab, runs
 
 
 def seed(url: str, tasks: int) -> None:
     """Lines whose next run is far away."""
-    database = Database(url)
+    database = open_database(url)
     migrations.prepare(database)
     with database.write() as connection:
         line = {"schedule": "0 0 1 1 *", "command": "true", "planned_version": 1}
@@ -49,7 +49,7 @@ def serve(url: str, seconds: float, spool: str) -> None:
     def begin() -> None:
         before.update(cpu=_cpu(), statements=statements)
 
-    agent = Agent(Database(url), AgentSettings(name="idle", spool=Path(spool), slots=8))
+    agent = Agent(open_database(url), AgentSettings(name="idle", spool=Path(spool), slots=8))
     settle = 3.0
     threading.Timer(settle, begin).start()
 

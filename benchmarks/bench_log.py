@@ -15,15 +15,15 @@ from sqlalchemy import insert
 from textual.app import App
 
 from benchmarks.servers import new_database, postgres_server
-from dcron.database import Database
+from dcron.database import Database, open_database
 from dcron.model import Definition
-from dcron.schema import runs
+from dcron.schema.tables import runs
 from dcron.services.crontab import Crontab
-from dcron.store import output
-from dcron.store.output import Chunk
+from dcron.services.log import RunLog
+from dcron.store.runs import output
 from dcron.tui.log.screen import LogScreen
-from dcron.tui.log.source import RunLog
 from dcron.tui.log.view import LogView
+from dcron.values.lists import Chunk
 
 RATE = 2_000
 LINES = 1_000_000
@@ -37,6 +37,9 @@ class Host(App[None]):
     def __init__(self, screen: LogScreen) -> None:
         super().__init__()
         self._log_screen = screen
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return {"row-cursor": "blue"}
 
     def on_mount(self) -> None:
         self.push_screen(self._log_screen)
@@ -79,7 +82,7 @@ def fill(database: Database, run_id: int, lines: int) -> None:
 def measure_following(kind: str, server: str, seconds: float) -> dict[str, float]:
     """The viewer has a process of its own; this one prints."""
     with new_database(kind, server) as url:
-        database, stop = Database(url), threading.Event()
+        database, stop = open_database(url), threading.Event()
         run_id = begin(database)
         printing = threading.Thread(target=print_busily, args=(database, run_id, stop))
         printing.start()
@@ -94,7 +97,7 @@ def measure_following(kind: str, server: str, seconds: float) -> dict[str, float
 def measure_paging(kind: str, server: str, lines: int) -> dict[str, float]:
     """Through a log that is all there."""
     with new_database(kind, server) as url:
-        database = Database(url)
+        database = open_database(url)
         run_id = begin(database)
         fill(database, run_id, lines)
         database.close()
@@ -184,7 +187,7 @@ def report(server: str, *, lines: int, seconds: float) -> None:
 
 
 def _serve(what: str, url: str, run_id: int, number: float) -> None:
-    database = Database(url)
+    database = open_database(url)
     log = RunLog(Crontab(database, "bench"))
     found = follow(log, run_id, number) if what == "follow" else page(log, run_id, int(number))
     print(json.dumps(asyncio.run(found)), flush=True)

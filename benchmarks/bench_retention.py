@@ -20,13 +20,15 @@ from benchmarks.bench_turns import seed
 from benchmarks.machine import describe
 from benchmarks.servers import new_database, postgres_server
 from dcron import migrations
-from dcron.database import Database
-from dcron.policy import Lane
-from dcron.store import claims, maintenance, nodes
-from dcron.store.candidates import Capacity
+from dcron.database import Database, open_database
+from dcron.policy.starting.lanes import Lane
+from dcron.store import maintenance
+from dcron.store.claims import claims
 from dcron.store.maintenance import Hold
-from dcron.store.prune import JOB, Prune
-from dcron.store.prune_work import Work
+from dcron.store.nodes import rows as nodes
+from dcron.store.retention.batches import Work
+from dcron.store.retention.walk import JOB, Prune
+from dcron.store.runs.candidates import Capacity
 
 TASKS, DAYS, OUTPUT = 2000, 90, 300
 """The history: two thirds of it are older than the 30 days for which it is kept."""
@@ -112,7 +114,7 @@ def _drop_indexes(database: Database) -> list[str]:
 
 def claim_and_release(url: str, is_over: Any, samples: "multiprocessing.Queue[list[Sample]]") -> None:
     """Claim and release one run after the other; report when each claim began, and how long it took."""
-    database = Database(url)
+    database = open_database(url)
     offer = Capacity(node_id="bench-00000000", slots=1)
     found: list[Sample] = []
     while not is_over.wait(0.02):
@@ -158,7 +160,7 @@ def measure(url: str, seconds: float) -> Measured:
     samples: multiprocessing.Queue[list[Sample]] = multiprocessing.Queue()
     claiming = multiprocessing.Process(target=claim_and_release, args=(url, is_over, samples))
     claiming.start()
-    database = Database(url)
+    database = open_database(url)
     hold, job = begin(database), Prune()
     job.work = Timed
     position: Any = {}
@@ -206,7 +208,7 @@ def show(kind: str, measured: Measured) -> None:
 
 def prepare(url: str, runs: int, output: int = OUTPUT) -> None:
     """Fill an empty database with a history and a node that claims."""
-    database = Database(url)
+    database = open_database(url)
     now = seed(database, 1000)
     register(database, now)
     fill(database, "sqlite" if database.is_sqlite else "postgres", runs, output)
@@ -215,7 +217,7 @@ def prepare(url: str, runs: int, output: int = OUTPUT) -> None:
 
 def _is_empty(url: str) -> bool:
     """Return whether the database has no tables."""
-    database = Database(url)
+    database = open_database(url)
     is_empty = migrations.current_version(database) is None
     database.close()
     return is_empty

@@ -16,7 +16,10 @@ from zoneinfo import ZoneInfo
 from croniter import croniter
 from cronsim import CronSim
 
-from dcron.schedule import Schedule, next_run, parse, zone
+from dcron.schedule.kinds import Schedule
+from dcron.schedule.next_run import next_run
+from dcron.schedule.parser import parse
+from dcron.schedule.zones import zone
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 

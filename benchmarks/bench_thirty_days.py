@@ -17,12 +17,12 @@ from benchmarks.servers import new_database, postgres_server
 from dcron import migrations
 from dcron.agent.maintenance import Maintenance
 from dcron.database import Database
-from dcron.schema import daily_statistics, maintenance_jobs, output, runs
+from dcron.schema.tables import daily_statistics, maintenance_jobs, output, runs
 from dcron.services.settings import SharedSettings
 from dcron.store import maintenance
 from dcron.store.maintenance import Job
-from dcron.store.prune import Prune
-from dcron.store.sum_up import SumUpDays
+from dcron.store.retention.walk import Prune
+from dcron.store.statistics.sum_up import SumUpDays
 
 if TYPE_CHECKING:  # it loads pytest
     from tests.support.stage import Stage

@@ -59,12 +59,12 @@ def bare() -> float:
 
 async def costs(url: str, seconds: float) -> dict[str, float]:
     """CPU milliseconds of a page and a refresh, the share of a core of sitting there, and memory in MiB."""
-    from dcron.database import Database
+    from dcron.database import open_database
     from dcron.services.crontab import Crontab
     from dcron.tui.app import DcronApp
-    from dcron.tui.settings import TuiSettings
+    from dcron.tui.look.settings import TuiSettings
 
-    app = DcronApp(TuiSettings(url), lambda: Crontab(Database(url), "bench"), lambda: UTC)
+    app = DcronApp(TuiSettings(url), lambda: Crontab(open_database(url), "bench"), lambda: UTC)
     async with app.run_test(size=(SIZE[1], SIZE[0])):
         await _until(lambda: app.main.pane is not None and app.counts is not None)
         pane = app.main.pane

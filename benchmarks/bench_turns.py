@@ -8,13 +8,14 @@ from sqlalchemy import insert, text
 
 from benchmarks.servers import new_database, postgres_server
 from dcron import __version__, migrations
-from dcron.database import Database
+from dcron.database import Database, open_database
 from dcron.model import Node, RunState
-from dcron.policy import Lane
-from dcron.schema import crontab, runs
-from dcron.store import claims, finishing, nodes
-from dcron.store.candidates import Capacity
-from dcron.store.finishing import RunResult
+from dcron.policy.starting.lanes import Lane
+from dcron.schema.tables import crontab, runs
+from dcron.store.claims import claims, finishing
+from dcron.store.claims.finishing import RunResult
+from dcron.store.nodes import rows as nodes
+from dcron.store.runs.candidates import Capacity
 
 BATCH = 100
 
@@ -57,7 +58,7 @@ def take_turns(
     url: str, node_id: str, seconds: float, done: "multiprocessing.Queue[tuple[int, float]]"
 ) -> None:
     """Claim, start and finish batches; the clock runs ahead, so that lines come round again."""
-    database = Database(url)
+    database = open_database(url)
     with database.write() as connection:
         now = database.now(connection)
         nodes.register(connection, node(node_id, now))
@@ -94,7 +95,7 @@ def commits_per_second(database: Database, seconds: float) -> float:
 def measure(kind: str, server: str, agents: int, lines: int, seconds: float) -> tuple[float, float]:
     """Turns a second of all agents together, and commits a second of one process alone."""
     with new_database(kind, server) as url:
-        database = Database(url)
+        database = open_database(url)
         seed(database, lines)
         commits = commits_per_second(database, 2.0)
         database.close()

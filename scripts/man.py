@@ -16,7 +16,10 @@ from typer._completion_shared import get_completion_script
 from typer.main import get_command
 
 from dcron import __version__, errors
-from dcron.cli import app, help
+from dcron.cli import app
+from dcron.cli.running import help
+from dcron.cli.running.topics import TOPICS
+from dcron.cli.running.verbs import GROUPS, VERBS, first_screen
 
 FILES = {
     "dcron.1": "share/man/man1/dcron.1",
@@ -26,6 +29,8 @@ FILES = {
 }
 """The files, and where they belong below the prefix of an installation."""
 _ESCAPES = str.maketrans({"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga"})
+PAGES = ("schedules", "times", "names", "consent", "json", "contexts")
+"""Topics of `dcron help` that are sections of the man page."""
 _SHELLS = {"dcron": "bash", "_dcron": "zsh", "dcron.fish": "fish"}
 _ENVIRONMENT = {
     "DCRON_DB": "URL of the database: sqlite:////srv/dcron.db or postgresql://cron@db.example.org/cron.",
@@ -44,25 +49,34 @@ _CONFIG_FILES = {
 def page() -> str:
     """Return the man page, in the macros of man(7)."""
     command = get_command(app.app)
-    first, *rest = _paragraphs(command.help or "")
+    sentence = command.help or ""
     lines = [
         f'.TH DCRON 1 "" "dcron {_escaped(__version__)}" "User Commands"',
         ".SH NAME",
-        f"dcron \\- {_escaped(first[0].lower() + first[1:].rstrip('.'))}",
+        f"dcron \\- {_escaped(sentence[0].lower() + sentence[1:].rstrip('.'))}",
         ".SH SYNOPSIS",
         ".B dcron",
-        "[OPTIONS] VERB [ARGUMENTS]",
+        "[\\-c CONTEXT] VERB [OPTIONS] [ARGUMENTS]",
         ".SH DESCRIPTION",
-        *_text(rest),
-        ".SH OPTIONS",
-        *_parameters(command, typer.Context(command, info_name="dcron")),
+        *_lines_of(first_screen().split("\n", 2)[2]),
     ]
-    for title, verbs in app.SECTIONS.items():
-        lines.append(f".SH {title.upper()}")
-        for verb in verbs:
-            lines += _verb(f"dcron {verb}", app._load(verb))
+    for group in GROUPS:
+        lines.append(f".SH {group.upper()}")
+        for name, verb in VERBS.items():
+            if verb.group == group:
+                lines += _verb(f"dcron {name}", app._load(name))
+    lines += [".SH GLOBAL OPTIONS", *_global_options(command)]
+    for topic in PAGES:
+        lines += [f".SH {topic.upper()}", *_lines_of(TOPICS[topic].strip("\n"))]
+    lines += [".SH EXIT STATUS", *_pairs(_exit_codes())]
     lines += [".SH ENVIRONMENT", *_pairs(_ENVIRONMENT), ".SH FILES", *_pairs(_CONFIG_FILES)]
-    return "\n".join([*lines, ".SH EXIT STATUS", *_pairs(_exit_codes()), ""])
+    return "\n".join([*lines, ".SH EXAMPLES", *_lines_of(cheat_sheet()), ""])
+
+
+def cheat_sheet() -> str:
+    """Return the everyday commands of README.md; a source distribution has it, too."""
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    return text.partition("## Everyday commands")[2].split("```")[1].partition("\n")[2].rstrip("\n")
 
 
 def write(directory: Path) -> None:
@@ -86,9 +100,27 @@ def _verb(name: str, command: Any) -> Iterator[str]:
 
 
 def _parameters(command: Any, context: Any) -> Iterator[str]:
-    for entries in help.sections_of(command.params, context).values():
+    """Yield the parameters that are the verb's own."""
+    own = (parameter for parameter in command.params if not help.is_shared(parameter))
+    for entries in help.sections_of(own, context).values():
         for spelling, text in entries:
             yield from _pair(spelling, text)
+
+
+def _global_options(command: Any) -> Iterator[str]:
+    """Yield the options of dcron itself, and those that mean the same in all verbs."""
+    shared = [each for name in ("pause", "list", "freeze") for each in app._load(name).params]
+    found: dict[str, str] = {}
+    for parameter in (*command.params, *filter(help.is_shared, shared)):
+        parameter.hidden = False
+        for entries in help.sections_of([parameter], typer.Context(command)).values():
+            found |= {spelling: found.get(spelling, text) for spelling, text in entries}
+    yield from _pairs(found)
+
+
+def _lines_of(text: str) -> Iterator[str]:
+    """Yield lines as they are."""
+    yield from (".PP", ".nf", *map(_escaped, text.splitlines()), ".fi")
 
 
 def _pairs(texts: dict[str, str]) -> Iterator[str]:

@@ -23,13 +23,13 @@ from rich.text import Text
 from sqlalchemy import update
 
 from dcron.cli.commands.demo import running_agents, url_in
-from dcron.database import Database
-from dcron.schema import nodes
+from dcron.database import open_database
+from dcron.schema.tables import nodes
 from dcron.services.crontab import Crontab
 from dcron.services.fleet import Fleet
-from dcron.tui import modals
 from dcron.tui.app import DcronApp
-from dcron.tui.settings import TuiSettings
+from dcron.tui.dialogs import modals
+from dcron.tui.look.settings import TuiSettings
 from scripts.film import BACKGROUND, COLOURS, FONTS
 from tests.support import views
 from tests.support.databases import PostgresServer, new_database
@@ -79,7 +79,7 @@ async def _conflict(url: str, screen: Screen) -> None:
     """The dialog after two people have changed a task."""
     await views.editor(screen, "backup-db")
     await fill(screen, tries="3", timeout="30m")
-    other = Crontab(Database(url), "bob@web-1")
+    other = Crontab(open_database(url), "bob@web-1")
     other.edit(other.get("backup-db"), {"schedule": "0 3 * * *", "timeout": 3600.0})
     other.database.close()
     await screen.press("ctrl+s")
@@ -138,7 +138,7 @@ def _write_programs(programs: Path) -> None:
 
 def _name_hosts(url: str) -> None:
     """Give each node a host of its own, once all have joined: they share this machine."""
-    database = Database(url)
+    database = open_database(url)
     while len(Crontab(database, "ann@desk").nodes()) < len(NODES):
         time.sleep(0.2)
     with database.write() as connection:
@@ -196,7 +196,7 @@ async def _lost_database() -> None:
 
 @asynccontextmanager
 async def _screen(url: str, settings: TuiSettings, size: tuple[int, int]) -> AsyncIterator[Screen]:
-    app = DcronApp(settings, lambda: Crontab(Database(url), "ann@desk"), lambda: HERE)
+    app = DcronApp(settings, lambda: Crontab(open_database(url), "ann@desk"), lambda: HERE)
     async with app.run_test(size=size, notifications=True) as pilot:
         yield Screen(app, pilot)
 

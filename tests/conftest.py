@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from dcron.database import Database
+from dcron.database import Database, open_database
 from dcron.schedule import zones
 from tests.support import compiled_once, databases
 from tests.support.owned_directories import MEMORY, OwnedDirectory, remove_abandoned
@@ -153,6 +153,13 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 
 @pytest.fixture
+def postgres_url(postgres_server: str, postgres_template: str, tmp_path: Path) -> Iterator[str]:
+    """The same on Postgres alone, for what only a server has."""
+    with databases.new_database(postgres_server, tmp_path, postgres_template) as url:
+        yield url
+
+
+@pytest.fixture
 def sqlite_url(tmp_path: Path, sqlite_template: str) -> Iterator[str]:
     """The same on SQLite alone, where the kind of database makes no difference."""
     with databases.new_database(None, tmp_path, sqlite_template) as url:
@@ -162,6 +169,6 @@ def sqlite_url(tmp_path: Path, sqlite_template: str) -> Iterator[str]:
 @pytest.fixture
 def database(empty_database_url: str) -> Iterator[Database]:
     """A database without tables, of each kind in turn."""
-    database = Database(empty_database_url)
+    database = open_database(empty_database_url)
     yield database
     database.close()

@@ -1,3 +1,6 @@
 """dcron: one crontab that many servers share through a database."""
 
-__version__ = "0.1.0"
+try:
+    from dcron._version import __version__ as __version__
+except ImportError:  # the source alone, which was never built or installed
+    __version__ = "0+unknown"

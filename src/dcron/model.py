@@ -119,13 +119,17 @@ class AlertKind(StrEnum):
     LATE = "late"
     """A run of its task is due and has not started."""
     TOO_LONG = "too-long"
-    """A run of its task takes longer than expected, and has not ended."""
+    """A run of its task takes, or took, longer than expected."""
     TOO_SHORT = "too-short"
     """A run of its task succeeded sooner than expected."""
     STALE = "stale"
     """Its task has not succeeded for longer than expected."""
     MISSED = "missed"
     """Occurrences of its task were skipped because no agent could start them in time."""
+    FLAPPING = "flapping"
+    """Another alert of its task was opened several times within a short time."""
+    UNHEARD = "unheard"
+    """No node has heard of a run of its task whose command may still run."""
     NODE_LOST = "node-lost"
     """A node died: it stopped without saying so."""
     UNSERVED = "unserved"
@@ -138,6 +142,17 @@ class AlertKind(StrEnum):
     """The clock of the database, or of a node, is wrong."""
     DATABASE = "database"
     """The database needs attention."""
+
+
+class ClosedAs(StrEnum):
+    """Why an alert was closed. Programs read these words, so they never change."""
+
+    RECOVERED = "recovered"
+    """Its cause is gone."""
+    REMOVED = "removed"
+    """Its task was removed."""
+    PAUSED = "paused"
+    """Its task was paused after the alert was opened."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +188,9 @@ class Definition:
     """Longest delay between attempts, in seconds."""
     on_lost: Literal["dead", "retry"] = "dead"
     """A run whose node died becomes a dead letter, or is retried like one that failed."""
+    on_disconnect: Literal["stop", "keep"] | None = None
+    """What happens to its command when its node cannot reach the database for most of a lease: the node ends
+    it, or lets it go on and records its end later. None: the setting `on-disconnect`."""
     deadline: float | None = None
     """Seconds after its time after which a run is skipped instead of started."""
     catch_up: Literal["skip", "last", "all"] = "last"
@@ -264,7 +282,7 @@ class Task(Definition):
     paused_at: datetime | None
     paused_until: datetime | None
     once: bool
-    """Made by `at` or `in`. It leaves the crontab when its run has succeeded."""
+    """Made by `at`. It leaves the crontab when its run has succeeded."""
     error: str | None
     """Why its next run cannot be planned."""
     changed_at: datetime
@@ -333,11 +351,22 @@ class Run:
     """How many these are; `policy.COUNT_LIMIT` where there are at least as many."""
     timed_out: bool | None = None
     """Whether it failed because it took longer than it may."""
+    on_disconnect: str | None = None
+    """`keep` if its command goes on while its node cannot reach the database. None: it is ended then."""
+    unheard_since: datetime | None = None
+    """Since when no node has heard of it: its node was declared dead, and its command may still run."""
+    lost_after: datetime | None = None
+    """When an unheard run counts as lost. None: once a person says so, or its node comes back."""
 
     @property
     def is_trial(self) -> bool:
         """Return whether it runs something other than the saved task: a tried change, or a former run."""
         return self.task_id < 0
+
+    @property
+    def is_unheard(self) -> bool:
+        """Return whether its node was declared dead and its command may still run."""
+        return self.state is RunState.RUNNING and self.unheard_since is not None
 
     @property
     def about_task(self) -> int:
@@ -407,6 +436,9 @@ class Node:
     channels: tuple[str, ...] = ()
     """The names of the channels by which it can send messages."""
     running: int = 0
+    unheard: int = 0
+    """Its runs that it was not heard of with since it was declared dead: their commands may still run."""
+    unheard_since: datetime | None = None
 
     @property
     def may_be_root(self) -> bool:
@@ -472,7 +504,7 @@ class Alert:
     """What it is about: `task:ID`, `node:NAME`, `job:NAME`, `channel:NAME` or `cluster`."""
     task_id: int | None
     task: str | None
-    """The name of its task, when it was opened."""
+    """The name of its task; of one that was removed, its name when the alert was opened."""
     opened_at: datetime
     run_id: int | None
     """The run that opened it."""
@@ -490,6 +522,8 @@ class Alert:
     silent_until: datetime | None
     """Until then it causes no reminders."""
     closed_at: datetime | None
+    closed_as: str | None
+    """A `ClosedAs`, or a word that a later version has written; None while it is open."""
     facts: Mapping[str, Any]
     """What messages about it say beyond the columns."""
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dcron.database import Database
+from dcron.database import open_database
 from tests.support.node import StandingClock, World
 
 
@@ -16,6 +16,6 @@ def clock() -> StandingClock:
 @pytest.fixture
 def world(database_url: str, clock: StandingClock) -> Iterator[World]:
     """An empty crontab on each kind of database in turn, at 09:00 UTC."""
-    database = Database(database_url, clock=clock)
+    database = open_database(database_url, clock=clock)
     yield World(database, clock)
     database.close()

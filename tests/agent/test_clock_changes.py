@@ -5,10 +5,13 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from dcron import policy
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import RunState
-from dcron.schedule import parse, parse_calendar, upcoming, zone
+from dcron.policy.starting import occurrences
+from dcron.schedule.calendars import parse_calendar
+from dcron.schedule.next_run import upcoming
+from dcron.schedule.parser import parse
+from dcron.schedule.zones import zone
 from dcron.services.calendars import Calendars
 from tests.support.node import StandingClock, World
 
@@ -46,7 +49,7 @@ def test_agents_start_what_the_preview_says(
         (line.name, occurrence.at)
         for line in lines
         for occurrence in upcoming(
-            parse(line.schedule, name=line.name), zone(timezone), begin, policy.rules_of(line), until=end
+            parse(line.schedule, name=line.name), zone(timezone), begin, occurrences.rules_of(line), until=end
         )
     }
     node = world.node(slots=20, lease=1_000_000)
@@ -150,8 +153,8 @@ def test_newer_time_zones_move_what_waits(world: World, caplog: pytest.LogCaptur
             ),
             moved,
         )
-        from dcron.schedule import tzdata_version
-        from dcron.store import tasks
+        from dcron.schedule.zones import tzdata_version
+        from dcron.store.tasks import rows as tasks
 
         assert tasks.replan_older_zones(connection, tzdata_version()) == 1
     world.node().take_turns()

@@ -10,11 +10,13 @@ from sqlalchemy import text
 from dcron.agent.lease import Fenced
 from dcron.errors import DatabaseError
 from dcron.model import Definition, RunState, Trigger
-from dcron.policy import Lane
-from dcron.store import finishing, queues, reaping
-from dcron.store.candidates import Capacity
-from dcron.store.claims import ClaimResult
-from dcron.store.finishing import RunResult
+from dcron.policy.starting.lanes import Lane
+from dcron.store.claims import finishing
+from dcron.store.claims.claims import ClaimResult
+from dcron.store.claims.finishing import RunResult
+from dcron.store.runs.candidates import Capacity
+from dcron.store.tasks import queues
+from dcron.store.upkeep import reaping
 from tests.support.node import NINE, World
 
 MINUTE = timedelta(minutes=1)
@@ -222,10 +224,7 @@ def test_a_node_declared_dead_cannot_claim(world: World) -> None:
     world.add("tick")
     frozen, other = world.node("frozen"), world.node("other")
     other.heartbeat.step()
-    world.clock.forward(seconds=59)
-    other.heartbeat.step()
-    world.clock.forward(seconds=2)
-    other.heartbeat.step()
+    world.watch(other, 61)
     with pytest.raises(Fenced):
         frozen.dispatcher.step()
     with pytest.raises(Fenced):
@@ -241,15 +240,12 @@ def test_the_runs_of_a_dead_node_are_lost_and_its_claims_wait_again(world: World
     (run_id,) = dying.take_turns()
     with world.database.write() as connection:
         now = world.database.now(connection)
-        from dcron.store import claims
+        from dcron.store.claims import claims
 
         offer = Capacity(node_id=dying.id, slots=1)
         (held,) = claims.claim(connection, world.database, offer, now, [Lane()]).claimed
     other.heartbeat.step()
-    world.clock.forward(seconds=59)
-    other.heartbeat.step()
-    world.clock.forward(seconds=2)
-    other.heartbeat.step()
+    world.watch(other, 61)
     lost = world.run(run_id)
     assert (lost.state, lost.reason) == (RunState.LOST, f"node {dying.id} died while it ran")
     assert lost.dead_at is not None
@@ -406,7 +402,7 @@ def cut_commit(world: World, monkeypatch: pytest.MonkeyPatch, *, is_committed: b
 
 
 def test_one_pass_looks_into_all_lanes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dcron.store.planning.MOST_LANES", 2)
+    monkeypatch.setattr("dcron.store.planning.planning.MOST_LANES", 2)
     for number in range(4):
         world.add(f"later{number}", "0 0 1 1 *", queue=f"a{number}")
     world.add("tick", queue="z")

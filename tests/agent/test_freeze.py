@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from dcron.model import Freeze, RunState, Trigger
-from dcron.services.dead_letters import DeadLetters
 from dcron.services.freezes import Freezes
+from dcron.services.runs.dead_letters import DeadLetters
 from tests.support.node import NINE, World
 
 

@@ -10,7 +10,7 @@ from dcron.agent.held_claims import LONGEST_HOLD, MOST_PER_SLOT
 from dcron.agent.recorder import LONGEST_DELAY
 from dcron.errors import DatabaseError
 from dcron.model import Run, RunState
-from dcron.store import held_claims
+from dcron.store.claims import held as held_claims
 from tests.agent.test_dispatcher import cut_commit
 from tests.support.node import HandNode, World
 
@@ -33,7 +33,7 @@ def holding(world: World, tasks: int = 6, slots: int = 2) -> tuple[HandNode, lis
 def test_a_held_claim_starts_without_another_claim(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     node, held = holding(world)
     node.end(*node.active_runs.ids())
-    monkeypatch.setattr("dcron.store.claims.claim_locked", None)
+    monkeypatch.setattr("dcron.store.claims.claims.claim_locked", None)
     assert node.dispatcher.step() == 0
     assert [job.run_id for job in node.launched[-2:]] == [run.id for run in held]
     assert world.run(held[0].id).attempt == 1
@@ -189,9 +189,7 @@ def test_what_a_dead_node_held_waits_again_at_no_cost(world: World) -> None:
     _, held = holding(world)
     other = world.node("other")
     other.heartbeat.step()
-    for seconds in (59, 2):
-        world.clock.forward(seconds=seconds)
-        other.heartbeat.step()
+    world.watch(other, 61)
     assert {(world.run(run.id).state, world.run(run.id).attempt) for run in held} == {(RunState.WAITING, 1)}
 
 

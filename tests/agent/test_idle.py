@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import event, insert
 
 from dcron.agent.settings import POLL_INTERVAL
-from dcron.database import Database
-from dcron.schema import crontab, runs
+from dcron.database import Database, open_database
+from dcron.schema.tables import crontab, runs
 from tests.support.node import HandNode
 
 MOST_A_MINUTE = 60
@@ -19,7 +19,7 @@ MOST_A_MINUTE = 60
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """An empty crontab that uses the database's own clock."""
-    database = Database(database_url)
+    database = open_database(database_url)
     yield database
     database.close()
 

@@ -12,15 +12,17 @@ import pytest
 from sqlalchemy import Row, select, update
 
 from dcron import migrations
+from dcron.agent import maintenance as agent_maintenance
 from dcron.agent.counters import Counters
 from dcron.agent.maintenance import Maintenance
 from dcron.database import Database
 from dcron.errors import DatabaseError
 from dcron.model import Definition
-from dcron.schema import alerts, maintenance_jobs
+from dcron.schema.tables import alerts, maintenance_jobs
 from dcron.services.crontab import Crontab
-from dcron.store import maintenance, prune
+from dcron.store import maintenance
 from dcron.store.maintenance import HOLD, Hold, HoldLost, Step
+from dcron.store.retention import walk
 from tests.support.node import StandingClock, World
 from tests.support.patience import PATIENCE
 
@@ -288,6 +290,46 @@ def test_a_quick_job_does_not_wait_for_a_long_one(world: World, job: Counting) -
     assert not any(thread.is_alive() for thread in threads)
 
 
+def test_watch_is_done_while_a_slow_job_never_ends_and_another_one_is_due(
+    world: World, clock: StandingClock
+) -> None:
+    may_end, began = threading.Event(), threading.Event()
+
+    def block(_: int) -> None:
+        began.set()
+        assert may_end.wait(60)
+
+    endless, next_one, quick = Counting("archive", before_writing=block), Counting("prune"), Counting("watch")
+    quick.interval = 15.0
+    jobs = [endless, next_one, quick]
+    with world.database.write() as connection:
+        maintenance.add_missing(connection, world.database, [job.name for job in jobs], clock.now)
+    node, stop = world.node(), threading.Event()
+    node.maintenance._jobs = {job.name: job for job in jobs}
+    threads = [
+        threading.Thread(target=node.maintenance.run, args=(stop,), kwargs={"quick": is_quick})
+        for is_quick in (False, True)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(1, 5):
+            node.heartbeat.step()
+            assert began.wait(60)
+            give_up = time.monotonic() + PATIENCE
+            while row(world, "watch").ran_at != clock.now and time.monotonic() < give_up:
+                time.sleep(0.01)
+            assert quick.seen == [0, 1, 2] * number
+            clock.forward(seconds=20)
+        assert (endless.seen, next_one.seen) == ([], [])
+    finally:
+        may_end.set()
+        stop.set()
+        node.maintenance.wake()
+        for thread in threads:
+            thread.join(60)
+
+
 def test_what_was_overdue_while_no_agent_ran_is_noticed_before_it_starts(
     world: World, clock: StandingClock
 ) -> None:
@@ -304,6 +346,45 @@ def test_what_was_overdue_while_no_agent_ran_is_noticed_before_it_starts(
         assert list(connection.scalars(select(alerts.c.kind))) == ["late"]
 
 
+def test_a_quick_job_that_is_offered_and_not_done_shows(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = [1000.0]
+    monkeypatch.setattr(agent_maintenance, "monotonic", lambda: at[0])
+    quick = Counting(name="watch")
+    with world.database.write() as connection:
+        maintenance.add_missing(connection, world.database, [quick.name], world.clock.now)
+    agent = Maintenance(world.database, "web-1", [quick])
+
+    def offer_for(seconds: int) -> float:
+        for _ in range(0, seconds, 10):
+            at[0] += 10
+            agent.offer("watch")
+        return agent.quick_waits
+
+    assert agent.quick_waits == 0.0
+    assert offer_for(100) == 90.0
+    agent.do(quick, NEVER)
+    assert agent.quick_waits == 0.0
+    assert offer_for(60) == 50.0
+    at[0] += 600  # another node has done it meanwhile
+    assert offer_for(20) == 10.0
+    agent.do(quick, NEVER)  # it is not due
+    assert agent.quick_waits == 0.0
+
+    def fail(_: int) -> None:
+        raise ValueError("out of order")
+
+    quick.before_writing = fail
+    world.clock.forward(minutes=11)
+    offer_for(60)
+    agent.do(quick, NEVER)
+    assert agent.names_of(quick=True) == []
+    at[0] += 61
+    assert agent.names_of(quick=True) == ["watch"]
+    assert offer_for(10) > 90.0, "it was not done"
+
+
 def test_a_step_that_hangs_shows(world: World, job: Counting) -> None:
     counters, overdue = Counters(), list[float]()
     job.before_writing = lambda _: overdue.append(counters.maintenance.overdue)
@@ -315,12 +396,12 @@ def test_a_step_that_hangs_shows(world: World, job: Counting) -> None:
 
 def test_the_first_pruning_is_announced(world: World, clock: StandingClock) -> None:
     with world.database.write() as connection:
-        maintenance.add_missing(connection, world.database, [prune.JOB], clock.now)
+        maintenance.add_missing(connection, world.database, [walk.JOB], clock.now)
         due_at = clock.now + timedelta(days=6)
         connection.execute(update(maintenance_jobs).values(due_at=due_at))
     with world.database.read() as connection:
-        begins_at = prune.pruning(connection, clock.now).begins_at
+        begins_at = walk.pruning(connection, clock.now).begins_at
     assert begins_at == clock.now + timedelta(days=7)
     clock.forward(days=9)
     with world.database.read() as connection:
-        assert prune.pruning(connection, clock.now).begins_at is None
+        assert walk.pruning(connection, clock.now).begins_at is None

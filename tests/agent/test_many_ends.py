@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import event, select
 
 from dcron.model import RunState
-from dcron.schema import alerts, notifications
+from dcron.schema.tables import alerts, notifications
 from tests.support.node import HandNode, World
 
 MANY = 12

@@ -17,14 +17,14 @@ from dcron.agent import monitor
 from dcron.agent.counters import Counters
 from dcron.agent.health import MonitoredAgent
 from dcron.agent.monitor import NodeMetrics, health_page, readiness_page, serve
-from dcron.database import Database
+from dcron.database import Database, open_database
 from dcron.errors import DatabaseError
 from dcron.monitoring import cluster
 from dcron.monitoring.address import ListenAddress
 from dcron.monitoring.cluster import ClusterPage
 from dcron.monitoring.server import MonitorServer
 from dcron.services.crontab import Crontab
-from dcron.store import cluster_figures
+from dcron.store.statistics import figures as cluster_figures
 from tests.support.databases import template_database
 from tests.support.node import HandNode, World
 from tests.support.patience import PATIENCE
@@ -41,6 +41,7 @@ def agent_of(node: HandNode) -> MonitoredAgent:
         active_runs=node.active_runs,
         lease=node.lease,
         dispatcher=node.dispatcher,
+        maintenance=node.maintenance,
         why_not_ready=lambda: None,
     )
     found = SimpleNamespace(settings=node.settings, counters=node.counters, session=session, patience=10.0)
@@ -143,10 +144,17 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return at
 
 
-def health(counters: Counters, patience: float = 10) -> tuple[int, str]:
-    agent = SimpleNamespace(counters=counters, patience=patience)
+def health(counters: Counters, patience: float = 10, quick_waits: float = 0.0) -> tuple[int, str]:
+    session = SimpleNamespace(maintenance=SimpleNamespace(quick_waits=quick_waits))
+    agent = SimpleNamespace(counters=counters, patience=patience, session=session)
     page = health_page(cast("MonitoredAgent", agent))
     return page.status, page.body.decode()
+
+
+def test_an_agent_that_does_not_look_for_alerts_is_unhealthy() -> None:
+    assert health(Counters(), quick_waits=90.0) == (200, "ok\n")
+    late = "the maintenance job watch has been due for 100s: alerts are late\n"
+    assert health(Counters(), quick_waits=100.0) == (503, late)
 
 
 def test_an_agent_is_healthy_while_its_vital_loops_go_on(seconds: list[float]) -> None:
@@ -199,7 +207,7 @@ def served(node: HandNode, database: Database) -> Iterator[int]:
 
 @pytest.fixture
 def crontab(database_url: str) -> Iterator[Crontab]:
-    database = Database(database_url)
+    database = open_database(database_url)
     found = Crontab(database, "tester@here")
     found.add(definition("a"))
     yield found
@@ -295,7 +303,7 @@ def test_no_query_takes_longer_than_its_time(crontab: Crontab) -> None:
 
 
 def test_no_empty_file_takes_the_place_of_a_missing_one(tmp_path: Path) -> None:
-    page = ClusterPage(Database(f"sqlite:///{tmp_path / 'none.db'}"))
+    page = ClusterPage(open_database(f"sqlite:///{tmp_path / 'none.db'}"))
     assert samples(page)["dcron_cluster_up"] == 0
     assert not (tmp_path / "none.db").exists()
 
@@ -304,7 +312,7 @@ def test_another_file_at_the_path_is_read_next(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(cluster, "READ_INTERVAL", 0.0)
     with template_database(None, tmp_path) as url:
         path = tmp_path / "dcron.db"
-        page = ClusterPage(Database(url))
+        page = ClusterPage(open_database(url))
         assert samples(page)["dcron_cluster_up"] == 1
         copy = tmp_path / "copy.db"
         copy.write_bytes(path.read_bytes())

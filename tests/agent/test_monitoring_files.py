@@ -13,12 +13,12 @@ import yaml
 from sqlalchemy import insert
 
 from dcron.agent.monitor import NodeMetrics
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.model import RunState
 from dcron.monitoring.cluster import ClusterPage
-from dcron.schema import maintenance_jobs
+from dcron.schema.tables import maintenance_jobs
 from dcron.services.fleet import Fleet
-from dcron.store import notifications
+from dcron.store.alerts import notifications
 from tests.agent.test_monitor import agent_of
 from tests.support.node import StandingClock, World
 from tests.support.scraping import families_of, samples_of
@@ -50,7 +50,7 @@ def panel_expressions() -> Iterator[str]:
 def pages(database_url: str) -> Iterator[list[str]]:
     """The two pages of an agent that has done a bit of everything."""
     clock = StandingClock()
-    database = Database(database_url, clock=clock)
+    database = open_database(database_url, clock=clock)
     world = World(database, clock)
     Fleet(world.crontab).set_queue("mail", 4)
     for name in ("good", "bad", "active"):

@@ -13,9 +13,9 @@ import pytest
 from dcron.agent.pings import LONGEST_BODY, MOST_WAITING, ClusterPings, Ping, PingQueue, RunPings, url_of
 from dcron.model import Definition, RunState, Task, Trigger
 from dcron.notifying.ping import PingError
-from dcron.store.candidates import ClaimedRun
-from dcron.store.finishing import RunResult
-from dcron.store.output import Chunk
+from dcron.store.claims.finishing import RunResult
+from dcron.store.runs.candidates import ClaimedRun
+from dcron.values.lists import Chunk
 from tests.support.node import NINE
 from tests.support.patience import PATIENCE
 
@@ -137,6 +137,24 @@ def test_a_host_that_does_not_answer_leaves_threads_to_others(sender: Sender, qu
     sender.held.set()
     queue.close(30)
     assert len(sender.tried) == 51
+
+
+def test_hosts_that_failed_leave_threads_to_others(sender: Sender, queue: PingQueue) -> None:
+    """Each host that does not answer has threads of its own: many of them would hold all."""
+    slow = [f"https://slow-{number}.example.org/x" for number in range(20)]
+    sender.failures = {each: [PingError("no answer") for _ in range(3)] for each in slow}
+    for each in slow:
+        add(queue, each)
+    until(lambda: not queue._count)
+    sender.held.clear()
+    for each in slow:
+        for number in range(5):
+            add(queue, f"{each}{number}")
+    until(lambda: sender.under_way)
+    add(queue, CHECK)
+    until(lambda: CHECK in sender.tried)
+    sender.held.set()
+    queue.close(30)
 
 
 def test_adding_never_waits_and_too_many_pings_are_dropped(

@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ from sqlalchemy import select, text
 from dcron.agent.lease import Fenced
 from dcron.agent.rollback_detection import Memory
 from dcron.model import RunState
-from dcron.schema import changes
-from dcron.store import epochs
-from dcron.store.epochs import GAP
+from dcron.schema.tables import changes
+from dcron.store.nodes import epochs
+from dcron.store.nodes.epochs import GAP
 from tests.support.backups import Backup
 from tests.support.node import HandNode, World
 
@@ -180,6 +181,28 @@ def test_what_could_have_been_started_gets_a_new_id(world: World) -> None:
     (run,) = world.runs(RunState.WAITING)
     assert run.id == epoch.beyond + 1
     assert world.node().take_turns() == [run.id]
+
+
+def test_an_epoch_that_was_rolled_back_is_declared_again(world: World) -> None:
+    """Postgres's ids stay moved then: they must not look like an epoch of another agent."""
+    world.add("tick")
+    world.clock.forward(seconds=30)  # it waits for its time
+
+    def declare(actor: str) -> epochs.Epoch | None:
+        return epochs.declare(
+            connection, world.database, actor, world.clock.now, seen=7, timeline="2", reason="a test"
+        )
+
+    with suppress(ZeroDivisionError), world.database.write() as connection:
+        assert declare("web-1")
+        raise ZeroDivisionError
+    with world.database.write() as connection:
+        epoch = declare("web-2")
+        assert epoch
+        assert epoch.renumbered == 1
+        assert declare("web-3") is None
+    (run,) = world.runs(RunState.WAITING)
+    assert run.id == epoch.beyond + 1
 
 
 def test_another_timeline_of_the_server_is_noticed_before_the_next_claim(

@@ -48,6 +48,7 @@ def agent_of(node: HandNode, why_not_ready: str | None = None) -> MonitoredAgent
     session = SimpleNamespace(
         active_runs=node.active_runs,
         dispatcher=node.dispatcher,
+        maintenance=node.maintenance,
         is_registered=True,
         why_not_ready=lambda: why_not_ready,
     )
@@ -91,7 +92,8 @@ def test_an_ill_agent_does_not_answer_the_watchdog(
     world: World, manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ill: list[str] = []
-    monkeypatch.setattr(sd_notify, "why_unhealthy", lambda _: ill[0] if ill else None)
+    for name in ("why_stalled", "why_unhealthy"):
+        monkeypatch.setattr(sd_notify, name, lambda _: ill[0] if ill else None)
     environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "30000"}
     with reporting(agent_of(world.node()), ServiceManager(environment)):
         assert int(manager.hear("EXTEND_TIMEOUT_USEC=")) == 60_000_000

@@ -10,7 +10,7 @@ from dcron.agent.running import ActiveRuns
 from dcron.agent.settings import default_slots
 from dcron.errors import DatabaseError
 from dcron.model import RunState, Trigger
-from dcron.store.candidates import ClaimedRun
+from dcron.store.runs.candidates import ClaimedRun
 from tests.support.definitions import task
 from tests.support.node import NINE, HandNode, World
 
@@ -51,7 +51,7 @@ def test_the_next_runs_start_while_ends_cannot_be_recorded(
 ) -> None:
     node, started = busy_node(world, tasks=6, slots=2)
     with monkeypatch.context() as broken:
-        broken.setattr("dcron.store.finishing.send_ends", refuse)
+        broken.setattr("dcron.store.claims.finishing.send_ends", refuse)
         for _ in range(2):
             node.end(*started)
             with pytest.raises(DatabaseError):

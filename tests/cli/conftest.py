@@ -1,8 +1,37 @@
 """A `dcron` that runs in this process, on an empty database."""
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 import pytest
 
+from dcron.cli.output import console, documents
 from tests.support.cli import Dcron
+from tests.support.documents import check
+
+
+@pytest.fixture(autouse=True)
+def described(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare every JSON document that a test lets a verb print with its description."""
+
+    def checked(value: Any) -> Any:
+        if not isinstance(value, str):
+            check(value.kind, value, old=documents.has_old_keys())
+        return value
+
+    def all_checked(values: Iterable[Any]) -> Iterator[Any]:
+        return map(checked, values)
+
+    emit, emit_line, emit_list = console.emit, console.emit_line, console.emit_list
+    emit_streaming = console.emit_streaming
+    monkeypatch.setattr(console, "emit", lambda value: emit(checked(value)))
+    monkeypatch.setattr(console, "emit_line", lambda value: emit_line(checked(value)))
+    monkeypatch.setattr(console, "emit_list", lambda values: emit_list(all_checked(values)))
+    monkeypatch.setattr(
+        console,
+        "emit_streaming",
+        lambda document, key, values: emit_streaming(checked(document), key, all_checked(values)),
+    )
 
 
 @pytest.fixture

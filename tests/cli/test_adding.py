@@ -83,6 +83,25 @@ def test_words_after_a_double_dash_are_the_commands(sqlite: Dcron) -> None:
     assert sqlite.done("view", "one", "--json").json["argv"] == ["-weird", "--tz", "x"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["add", "-n", "one", "@daily", "--", "/opt/my prog", "--timeout", "5m"],
+        ["add", "-n", "one", "--", "@daily", "/opt/my prog", "--timeout", "5m"],
+        ["add", "-n", "one", "@daily", "-z", "UTC", "--", "/opt/my prog", "--timeout", "5m"],
+        ["at", "-n", "one", "tomorrow 09:00", "--", "/opt/my prog", "--timeout", "5m"],
+        ["in", "-n", "one", "1h", "--", "/opt/my prog", "--timeout", "5m"],
+    ],
+)
+def test_a_double_dash_ends_the_options_of_dcron_also_where_the_command_has_spaces(
+    sqlite: Dcron, words: list[str]
+) -> None:
+    added = sqlite.done(*words)
+    task = sqlite.done("view", "one", "--json").json
+    assert (task["argv"], task["timeout"]) == (["/opt/my prog", "--timeout", "5m"], None)
+    assert "follows the command" not in added.err
+
+
 def test_all_options_are_kept(dcron: Dcron, tmp_path: Path) -> None:
     (tmp_path / "input").write_text("line one\nline two\n")
     words = ["--stdin", f"@{tmp_path / 'input'}", "-e", "A=1", "-e", "B=x=y", "--cwd", "/tmp"]
@@ -369,6 +388,7 @@ def test_a_schedule_without_quotes_is_recognised(sqlite: Dcron) -> None:
         (["--limit", "mem=0"], "--limit: mem: give from 1"),
         (["--limit", "ram=1"], "--limit: 'ram' cannot be limited; there are mem"),
         (["--no-such-option"], "there is no option --no-such-option"),
+        (["-e", "1A=2"], "begin it with a letter or _"),
         (["--timeout"], "requires"),
     ],
 )
@@ -447,7 +467,7 @@ def test_at_knows_gaps_and_folds(sqlite: Dcron) -> None:
 
 def test_a_time_that_at_refuses_is_not_offered(sqlite: Dcron) -> None:
     refused = sqlite("at", "someday", "x").err
-    assert "tomorrow 09:00 or +1h" in refused
+    assert "mon 09:00 or +1h" in refused
     assert "now" not in refused
 
 
@@ -486,3 +506,20 @@ def test_add_and_set_say_what_the_next_clock_changes_do(sqlite: Dcron) -> None:
     hours = sqlite.done("add", "-n", "hours", "-z", "Europe/Berlin", "0 */2 * * *", "x").err
     assert "hours-at-change" in hours
     assert message not in hours  # the warning says it already
+
+
+def test_add_and_set_warn_of_an_account_that_this_machine_does_not_have(sqlite: Dcron) -> None:
+    unknown = "warning: this machine has no account 'no-such-account'"
+    assert unknown in sqlite.done("add", "-n", "x", "--user", "no-such-account", "@daily", "x").err
+    assert "no account" not in sqlite.done("set", "x", "--timeout", "5m").err
+    assert unknown not in sqlite.done("add", "-n", "y", "@daily", "x").err
+    assert unknown in sqlite.done("set", "y", "--user", "no-such-account").err
+
+
+def test_add_and_set_warn_of_a_program_without_a_place(sqlite: Dcron) -> None:
+    code = "[relative-path]"
+    assert code in sqlite.done("add", "-n", "x", "@daily", "./report").err
+    assert code in sqlite.done("add", "@daily", "../report", "now").err
+    assert code not in sqlite.done("add", "@daily", "--cwd", "/srv", "./report").err
+    assert code not in sqlite.done("set", "x", "--command", "/srv/report").err
+    assert code in sqlite.done("set", "x", "--command", "./report").err

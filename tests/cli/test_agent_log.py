@@ -15,9 +15,9 @@ import pytest
 from sqlalchemy import update
 
 from dcron import agent as agent_package
-from dcron.cli.agent_log import AgentLog, LogFormat
-from dcron.schema import maintenance_jobs
-from dcron.store.prune import JOB
+from dcron.cli.running.agent_log import AgentLog, LogFormat
+from dcron.schema.tables import maintenance_jobs
+from dcron.store.retention.walk import JOB
 from tests.support.agents import agent
 from tests.support.cli import DCRON, Dcron, real, until
 from tests.support.patience import PATIENCE
@@ -141,9 +141,9 @@ def test_signals_in_a_burst_stop_an_agent_once(sqlite: Dcron, number: signal.Sig
     sqlite.done("add", "-n", "slow", "@yearly", "sleep 2; echo whole")
     with agent(sqlite, "web-1", "--grace", "15s") as process:
         run = sqlite.done("run", "slow", "--json").json["id"]
-        until(lambda: sqlite.done("runs", "--id", str(run), "--json").json["state"] == "running")
+        until(lambda: sqlite.done("view", "--run", str(run), "--json").json["state"] == "running")
         for _ in range(50):
             process.send_signal(number)
         assert process.wait(PATIENCE) == 0
-    assert sqlite.done("runs", "--id", str(run), "--json").json["state"] == "succeeded"
+    assert sqlite.done("view", "--run", str(run), "--json").json["state"] == "succeeded"
     assert sqlite.done("nodes", "--json").json[0]["state"] == "stopped"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.services.crontab import Crontab
 from tests.support.alerts import insert_alert
 from tests.support.cli import Dcron
@@ -17,7 +17,7 @@ def broken(dcron: Dcron) -> Dcron:
     dcron.done("add", "-n", "backup", "@yearly", "pg_dump shop")
     dcron.done("add", "-n", "backup-full", "@yearly", "true")
     dcron.done("set", "backup", "--command", "pg_dump -j8 shop")
-    database = Database(dcron.url)
+    database = open_database(dcron.url)
     task = Crontab(database, "ann@desk").get("backup")
     at = datetime.now(UTC) + timedelta(seconds=20)
     row = ended_run(at, "failed", 10, task_id=task.id, task="backup", exit_code=3)
@@ -53,10 +53,26 @@ def test_acknowledged_alerts_are_no_failure(broken: Dcron) -> None:
     assert answer.json[1]["difference"] == ["- pg_dump shop", "+ pg_dump -j8 shop"]
 
 
+def test_a_renamed_task_and_how_an_alert_was_closed_are_shown(broken: Dcron) -> None:
+    broken.done("set", "backup", "--name", "copy")
+    assert broken("alerts").out.splitlines()[2].split()[2] == "copy"
+    assert broken.done("ack", "copy", "--json").json[0]["task"] == "copy"
+    database = open_database(broken.url)
+    with database.write() as connection:
+        connection.exec_driver_sql(
+            "UPDATE alerts SET closed_at = opened_at, closed_as = 'paused' WHERE id = 1"
+        )
+    database.close()
+    closed = broken("alerts", "--all").out.splitlines()[2]
+    assert "was failing" in closed
+    assert ", when it was paused; exit 3" in closed
+    assert [each["closed_as"] for each in broken("alerts", "--all", "--json").json] == [None, "paused"]
+
+
 def test_an_alert_is_known_to_no_one_when_its_acknowledgement_is_over(broken: Dcron) -> None:
     broken.done("ack", "backup", "--for", "1h")
     assert "@" in broken("alerts").out.splitlines()[2].split("exit 3")[0]
-    database = Database(broken.url)
+    database = open_database(broken.url)
     with database.write() as connection:
         connection.exec_driver_sql("UPDATE alerts SET silent_until = acknowledged_at")
     database.close()
@@ -80,7 +96,7 @@ def test_pages_and_closed_alerts(broken: Dcron) -> None:
     first = broken("alerts", "-n", "1")
     assert "--before 2" in first.err
     assert broken("alerts", "--before", "2", "--json").json[0]["id"] == 1
-    database = Database(broken.url)
+    database = open_database(broken.url)
     with database.write() as connection:
         connection.exec_driver_sql("UPDATE alerts SET closed_at = opened_at")
     database.close()

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dcron.cli import completion
+from dcron.cli.asking import completion
 from tests.support.cli import Dcron
 
 SHOP = ("--source", "shop/cron")
@@ -178,6 +178,9 @@ def test_a_wrong_file_does_not_empty_the_crontab(sqlite: Dcron, file: Path) -> N
     file.write_text("#dcron: name=t0\n@daily true\n")
     refused = sqlite("apply", "-F", str(file), *SHOP, "--prune")
     assert (refused.code, "--max-removed 11" in refused.err) == (1, True)
+    assert refused.out.startswith("refused  ")
+    assert "would remove  t1" in refused.out
+    assert "\nremoved" not in refused.out
     sqlite.done("apply", "-F", str(file), *SHOP, "--prune", "--max-removed", "11")
     assert sqlite.done("list", "--names").out == "t0\n"
 
@@ -201,7 +204,7 @@ def test_changes_of_owned_tasks_can_be_refused(
 
 
 @pytest.mark.slow
-def test_prune_in_a_protected_context_needs_its_name(
+def test_apply_in_a_protected_context_needs_its_name(
     sqlite: Dcron, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = file.with_name("config.toml")
@@ -210,12 +213,14 @@ def test_prune_in_a_protected_context_needs_its_name(
     monkeypatch.setenv("DCRON_CONFIG", str(config))
     sqlite.url = ""
     apply = ("-c", "prod", "apply", "-F", str(file), *SHOP)
-    sqlite.done(*apply)
+    assert sqlite(*apply, "--force").code == 1
+    assert sqlite.done("-c", "prod", "list", "--names").out == ""
+    sqlite.done(*apply, "--confirm", "prod")
     file.write_text("".join(TEXT.splitlines(keepends=True)[:3]))
     refused = sqlite(*apply, "--prune")
     assert (refused.code, "--confirm prod" in refused.err) == (1, True)
     assert sqlite.done("-c", "prod", "list", "--names").out == "backup\nreport\n"
-    sqlite.done(*apply, "--prune", "--force", "--confirm", "prod")
+    sqlite.done(*apply, "--prune", "--confirm", "prod")
     assert sqlite.done("-c", "prod", "list", "--names").out == "backup\n"
 
 

@@ -1,11 +1,12 @@
 """`logs` of runs that were pruned."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from dcron.database import Database
-from dcron.store.archives import ArchiveDays
+from dcron.database import open_database
+from dcron.store.retention.archives import ArchiveDays
 from tests.support.cli import Dcron
 from tests.support.statistics import do_round, sum_up
 
@@ -18,7 +19,7 @@ def pruned(dcron: Dcron, tmp_path: Path) -> Dcron:
     for _ in range(2):
         dcron.done("run", "one")
         dcron.run_due()
-    database = Database(dcron.url)
+    database = open_database(dcron.url)
     shift = "datetime({0}, '-2 days')" if database.is_sqlite else "{0} - interval '2 days'"
     times = ", ".join(f"{each} = {shift.format(each)}" for each in ("started_at", "finished_at"))
     with database.write() as connection:
@@ -71,6 +72,35 @@ def test_an_archive_that_is_gone_is_an_error(pruned: Dcron, tmp_path: Path) -> N
     assert any(each.code == 1 and "cannot be read" in each.err for each in answers)
     shown = pruned.done("logs", str(second))
     assert (shown.out, "cannot be read" in shown.err) == ("", True)
+
+
+@pytest.mark.slow
+def test_only_what_is_below_the_archive_is_read(pruned: Dcron, tmp_path: Path) -> None:
+    """Agents may write the table of objects. It must not make an operator's account read other files."""
+    first, _ = ids(pruned)
+    other = tmp_path / "other" / "2027-06-01"
+    other.mkdir(parents=True)
+    os.mkfifo(other / "000-0123456789abcdef.jsonl.gz")
+    database = open_database(pruned.url)
+    for url in (f"file://{other}/000-0123456789abcdef.jsonl.gz", f"file://{tmp_path}/archive/x/shadow"):
+        with database.write() as connection:
+            connection.exec_driver_sql(f"UPDATE archives SET url = '{url}'")
+        answer = pruned("logs", str(first))
+        assert answer.code == 1, answer
+        assert "is not below `archive.url`" in answer.err
+    database.close()
+
+
+@pytest.mark.slow
+def test_other_content_than_was_recorded_is_not_shown(pruned: Dcron, tmp_path: Path) -> None:
+    first, _ = ids(pruned)
+    database = open_database(pruned.url)
+    for change, why in (("sha256 = '5f'", "SHA-256"), ("bytes = 10", "larger than was recorded")):
+        with database.write() as connection:
+            connection.exec_driver_sql(f"UPDATE archives SET {change}")
+        answer = pruned("logs", str(first))
+        assert (answer.code, why in answer.err) == (1, True), answer
+    database.close()
 
 
 def test_an_archive_has_a_url_without_credentials(sqlite: Dcron) -> None:

@@ -15,7 +15,7 @@ def test_set_changes_only_what_is_given(dcron: Dcron) -> None:
         "add", "-n", "one", "-e", "A=1", "--timeout", "5m", "--json", "@daily", "ls", "-l"
     ).json
     after = dcron.done("set", "one", "--schedule", "0 4 * * *", "--json").json
-    changed = {"schedule", "next_run_at", "version"}
+    changed = {"schedule", "next_run_at", "revision", "version"}
     assert {key for key in before if before[key] != after[key]} <= changed
     assert (after["schedule"], after["version"]) == ("0 4 * * *", 2)
 
@@ -263,11 +263,15 @@ def test_verbs_take_several_names_and_check_all_of_them_first(dcron: Dcron) -> N
         assert [task["version"] for task in dcron.done("list", "--json").json] == [1, 1, 1]
     assert [run["task"] for run in dcron.done("run", "a", "c", "a", "--json").json] == ["a", "c"]
     assert [task["enabled"] for task in dcron.done("pause", "a", "b", "--json").json] == [False, False]
-    again = dcron("pause", "c", "b")
-    assert (again.code, "b is paused already" in again.err) == (1, True)
-    assert dcron.done("view", "c", "--json").json["enabled"]
-    assert dcron("resume", "a", "c").code == 1
-    dcron.done("resume", "a", "b")
+    again = dcron.done("pause", "c", "b", "--json")
+    assert ([task["name"] for task in again.json], again.err) == (["c"], "b is paused already\n")
+    assert dcron("pause", "c").code == 1
+    assert dcron.done("pause", "a", "b").err == "a is paused already\nb is paused already\n"
+    dcron.done("resume", "c")
+    resumed = dcron.done("resume", "a", "c")
+    assert resumed.err == "c is not paused\n"
+    assert dcron("resume", "a").code == 1
+    dcron.done("resume", "b")
     changed = dcron.done("set", "a", "b", "--tries", "3", "--json").json
     assert [task["tries"] for task in changed] == [3, 3]
     assert dcron("set", "a", "b", "-n", "d").code == 2
@@ -277,10 +281,10 @@ def test_verbs_take_several_names_and_check_all_of_them_first(dcron: Dcron) -> N
     assert dcron.done("list", "--names").out == "c\n"
 
 
-def test_rm_asks_and_without_a_terminal_needs_force(dcron: Dcron) -> None:
+def test_rm_asks_and_without_a_terminal_needs_yes(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "@daily", "ls")
     refused = dcron("rm", "one")
-    assert (refused.code, "--force" in refused.err) == (1, True)
+    assert (refused.code, "add -y" in refused.err) == (1, True)
     assert dcron.done("list", "--names").out == "one\n"
     dcron.done("rm", "-f", "one")
     assert dcron.done("list", "--json").json == []

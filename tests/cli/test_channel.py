@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dcron.agent.notifier import Notifier
-from dcron.channels import Channel
-from dcron.database import Database
+from dcron.config.channels import Channel
+from dcron.database import open_database
 from tests.support.cli import Dcron, real
 from tests.support.stage import Stage
 
@@ -30,7 +30,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_channels_of_this_machine_are_listed(dcron: Dcron, config: Path) -> None:
     found = dcron.done("channel", "list", "--json").json
-    nothing = {"nodes": [], "waiting": 0, "sent_at": None, "error": None}
+    nothing = {"nodes": [], "waiting_count": 0, "waiting": 0, "sent_at": None, "error": None}
     assert found == [
         {"name": "broken", "kind": "command", **nothing},
         {"name": "ledger", "kind": "command", **nothing},
@@ -91,7 +91,7 @@ def test_a_node_sends_the_test_of_its_channel(dcron: Dcron, command: str) -> Non
     stop = threading.Event()
 
     def serve() -> None:
-        with closing(Database(dcron.url)) as database:
+        with closing(open_database(dcron.url)) as database:
             node = Notifier(database, node_id, [Channel("pager", "command", {"command": command})])
             while not stop.is_set():
                 node.step(stop)

@@ -4,7 +4,7 @@ from io import StringIO
 
 import pytest
 
-from dcron.cli.colours import ActiveCell, AlarmCell, GoodCell, Title, coloured
+from dcron.cli.output.colours import ActiveCell, AlarmCell, GoodCell, Title, coloured
 from dcron.presentation.emphasis import Notable
 
 

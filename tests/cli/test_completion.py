@@ -100,8 +100,9 @@ def test_bash_completes_verbs_options_and_their_choices(full: Dcron) -> None:
 def test_bash_completes_runs_that_the_verb_can_act_on(full: Dcron) -> None:
     (dead,) = run_once(full, "backup")
     waiting = {str(run["id"]) for run in full.done("runs", "--state", "waiting", "--json").json}
-    assert offered(full, "dcron", "retry", "") == [str(dead)]
-    assert set(offered(full, "dcron", "cancel", "")) == waiting
+    names = set(full.done("list", "--names").out.split())
+    assert set(offered(full, "dcron", "retry", "")) == {str(dead), *names}
+    assert set(offered(full, "dcron", "cancel", "")) == waiting | names
     assert set(offered(full, "dcron", "view", "--run", "")) == {*waiting, str(dead)}
 
 
@@ -129,3 +130,8 @@ def test_fish_completes(full: Dcron) -> None:
     assert fish("dcron view bac") == ["backup", "backup-full"]
     assert fish("dcron add --tz Europe/Berl") == ["Europe/Berlin"]
     assert sorted(fish("dcron add --overlap ")) == ["queue", "replace", "skip"]
+
+
+def test_settings_and_past_times_are_offered(sqlite: Dcron) -> None:
+    assert "keep.runs" in offered(sqlite, "dcron", "config", "set", "keep.")
+    assert offered(sqlite, "dcron", "runs", "--since", "") == ["1h", "today", "yesterday"]

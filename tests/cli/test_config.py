@@ -102,3 +102,13 @@ def test_a_wrong_zone_in_the_config_file_is_said_to_be_there(
     for words in (["add", "@daily", "true"], ["preview", "@daily"]):
         refused = sqlite(*words)
         assert (refused.code, "timezone in the config file: 'Europe/Nope'" in refused.err) == (2, True), words
+
+
+def test_one_setting_is_printed(sqlite: Dcron) -> None:
+    sqlite.done("config", "set", "keep.runs", "40d")
+    assert sqlite.done("config", "get", "keep.runs").out == sqlite.done("config", "keep.runs").out == "40d\n"
+    assert sqlite.done("config", "keep.runs", "--json").json["name"] == "keep.runs"
+    unset = sqlite.done("config", "get", "timezone")
+    assert (unset.out, "timezone is not set" in unset.err) == ("", True)
+    wrong = sqlite("config", "get", "keep.rnus")
+    assert (wrong.code, "did you mean keep.runs?" in wrong.err) == (2, True)

@@ -52,7 +52,7 @@ def filled(contexts: Contexts, tmp_path: Path) -> Contexts:
     """The same with a task in each crontab."""
     contexts.done("--db", f"sqlite:///{tmp_path}/plain.db", "add", "-n", "of-plain", "@daily", "x")
     contexts.done("-c", "staging", "add", "-n", "of-staging", "@daily", "x")
-    contexts.done("-c", "prod", "add", "-n", "of-prod", "@daily", "x")
+    contexts.done("-c", "prod", "add", "--confirm", "prod", "-n", "of-prod", "@daily", "x")
     return contexts
 
 
@@ -132,6 +132,7 @@ def test_a_mistake_in_the_file_is_refused(contexts: Contexts, text: str, message
 def test_a_context_has_a_time_zone_of_its_own(filled: Contexts) -> None:
     assert "Asia/Tokyo" in filled.done("-c", "prod", "preview", "0 9 * * *").out
     assert json.loads(filled.done("-c", "prod", "info", "--json").out)["context"] == "prod"
+    assert json.loads(filled.done("-c", "prod", "info", "--json").out)["database_from"] == "the context prod"
     assert json.loads(filled.done("info", "--json").out)["context"] is None
 
 
@@ -142,14 +143,37 @@ def test_a_verb_that_writes_says_where(filled: Contexts) -> None:
 
 
 def test_a_protected_context_wants_its_name(filled: Contexts) -> None:
-    refused = filled("-c", "prod", "rm", "-f", "of-prod")
-    assert (refused.code, "--force --confirm prod" in refused.err) == (1, True), refused.err
-    refused = filled("-c", "prod", "rm", "-f", "--confirm", "staging", "of-prod")
-    assert (refused.code, "--confirm prod" in refused.err) == (1, True)
+    for yes in ("-y", "--yes", "-f", "--force"):
+        refused = filled("-c", "prod", "rm", yes, "of-prod")
+        assert refused.code == 1
+        assert "remove of-prod (@daily, x): nothing was done: the context prod is protected" in refused.err
+        assert refused.err.endswith("there is no terminal to ask on; add --confirm prod\n")
+    refused = filled("-c", "prod", "rm", "-y", "--confirm", "staging", "of-prod")
+    message = "--confirm staging: this is the context prod; nothing was done"
+    assert (refused.code, message in refused.err) == (1, True)
     assert filled.names("-c", "prod") == ["of-prod"]
-    filled.done("-c", "prod", "rm", "-f", "--confirm", "prod", "of-prod")
+    filled.done("-c", "prod", "rm", "--confirm", "prod", "of-prod")
     assert filled.names("-c", "prod") == []
-    filled.done("-c", "staging", "rm", "-f", "of-staging")
+
+
+def test_a_name_that_is_not_that_of_the_context_is_refused_also_elsewhere(filled: Contexts) -> None:
+    refused = filled("-c", "staging", "set", "of-staging", "--tries", "2", "--confirm", "prod")
+    assert (refused.code, "--confirm prod: this is the context staging" in refused.err) == (1, True)
+    refused = filled("set", "of-plain", "--tries", "2", "--confirm", "prod")
+    assert (refused.code, "--confirm prod: no context is in use" in refused.err) == (1, True)
+    filled.done("-c", "staging", "rm", "--confirm", "staging", "of-staging")
+    assert filled.names("-c", "staging") == []
+
+
+def test_one_word_answers_the_question_of_a_script(filled: Contexts) -> None:
+    refused = filled("rm", "of-plain")
+    assert refused.code == 1
+    assert "nothing was done: there is no terminal to ask on; add -y\n" in refused.err
+    for name, yes in (("of-plain", "-y"), ("b", "--yes"), ("c", "-f"), ("d", "--force")):
+        if name != "of-plain":
+            filled.done("add", "-n", name, "@daily", "x")
+        filled.done("rm", yes, name)
+    assert filled.names() == []
 
 
 @pytest.mark.slow

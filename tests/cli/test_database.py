@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import insert, text
 from sqlalchemy.engine import make_url
 
-from dcron.database import Database
-from dcron.schema import SCHEMA_VERSION, changes
+from dcron import __version__
+from dcron.database import open_database
+from dcron.schema.tables import SCHEMA_VERSION, changes
 from tests.support.cli import Dcron, real
 
 READING: tuple[list[str], ...] = (
@@ -75,13 +76,18 @@ def test_the_config_file_names_the_database_where_nothing_else_does(
     assert "configured.db" in sqlite.done("db", "url").out
     sqlite.done("db", "init")
     assert sqlite.done("info", "--json").json["config_file"] == str(tmp_path / "config.toml")
+    assert sqlite.done("info", "--json").json["database_from"] == str(tmp_path / "config.toml")
+    assert (
+        sqlite.done("info", "--json", "--db", f"sqlite:///{tmp_path}/configured.db").json["database_from"]
+        == "--db"
+    )
     monkeypatch.setenv("DCRON_CONFIG", str(tmp_path / "none.toml"))
     assert sqlite("list").code == 2
 
 
 def test_info_shows_yes_no_and_times_as_people_read_them(dcron: Dcron) -> None:
     dcron.done("db", "init")
-    database = Database(dcron.url)
+    database = open_database(dcron.url)
     with database.write() as connection:
         values = {"actor": "web-1", "action": "epoch", "kind": "database", "after": {"reason": "rollback"}}
         connection.execute(insert(changes).values(at=datetime(2027, 6, 1, tzinfo=UTC), **values))
@@ -95,7 +101,7 @@ def test_info_shows_yes_no_and_times_as_people_read_them(dcron: Dcron) -> None:
 def test_info_tells_what_there_is(dcron: Dcron) -> None:
     dcron.done("add", "@daily", "ls")
     info = dcron.done("info", "--json").json
-    assert (info["version"], info["schema"], info["tasks"]) == ("0.1.0", SCHEMA_VERSION, 1)
+    assert (info["version"], info["schema"], info["tasks"]) == (__version__, SCHEMA_VERSION, 1)
     assert info["nodes_alive"] == 0
     assert info["database_kind"] in ("SQLite", "PostgreSQL")
     assert info["database_version"][0].isdigit()
@@ -215,10 +221,12 @@ def test_a_read_only_database(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("version", "message"), [("0000", "newer"), ("9999", "upgrade dcron here")])
+@pytest.mark.parametrize(
+    ("version", "message"), [("0000", "dcron dump FILE"), ("9999", "upgrade dcron here")]
+)
 def test_tables_of_another_version(dcron: Dcron, version: str, message: str) -> None:
     dcron.done("db", "init")
-    database = Database(dcron.url)
+    database = open_database(dcron.url)
     with database.write() as connection:
         connection.execute(text(f"UPDATE dcron_version SET version_num = '{version}'"))
     database.close()
@@ -240,7 +248,7 @@ def test_tables_of_an_older_version_that_is_known_ask_for_an_upgrade(
 
 
 def test_tables_that_are_not_ours_are_left_alone(fresh: Dcron) -> None:
-    database = Database(fresh.url)
+    database = open_database(fresh.url)
     with database.write() as connection:
         if not database.is_sqlite:
             connection.execute(text("CREATE SCHEMA dcron"))

@@ -147,7 +147,7 @@ def test_the_image_is_built_of_what_the_package_needs_and_nothing_else() -> None
 def test_the_image_runs_the_agent_without_rights_as_process_1() -> None:
     last = dict(DOCKERFILE)
     assert {word for word, _ in DOCKERFILE} <= {
-        *("FROM", "COPY", "RUN", "ENV", "VOLUME", "USER", "EXPOSE", "STOPSIGNAL", "ENTRYPOINT", "CMD")
+        *("FROM", "ARG", "COPY", "RUN", "ENV", "VOLUME", "USER", "EXPOSE", "STOPSIGNAL", "ENTRYPOINT", "CMD")
     }
     assert last["USER"] == "10001:10001"
     assert {pod_of(each)["securityContext"]["runAsUser"] for each in WORKLOADS} == {10001}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dcron.config import Config
+from dcron.config.files import Config
 from tests.support.cli import Dcron, real
 
 WARNING = "dcron: warning: other accounts can change the database"
@@ -84,8 +84,8 @@ def test_an_agent_of_root_refuses_and_claims_nothing(sqlite: Dcron, tmp_path: Pa
 def test_secrets_of_channels_that_every_account_can_read_are_a_warning(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dcron.channels import parse
-    from dcron.cli.file_warnings import print_distrust
+    from dcron.cli.running.file_warnings import print_distrust
+    from dcron.config.channels import parse
     from dcron.database.url import parse_url
 
     file = Path("/etc/dcron/config.toml")
@@ -97,7 +97,7 @@ def test_secrets_of_channels_that_every_account_can_read_are_a_warning(
     }
     config = Config(notify={name: parse(name, table, file) for name, table in tables.items()})
     for readable in (True, False):
-        monkeypatch.setattr("dcron.trust.can_be_read_by_all", lambda _, readable=readable: readable)
+        monkeypatch.setattr("dcron.config.trust.can_be_read_by_all", lambda _, readable=readable: readable)
         print_distrust(config, parse_url("postgresql://cron@localhost/cron"))
         lines = capsys.readouterr().err.splitlines()
         assert lines == [
@@ -113,11 +113,11 @@ def test_secrets_of_channels_that_every_account_can_read_are_a_warning(
 def test_a_password_that_every_account_can_read_is_a_warning(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dcron.cli.file_warnings import print_distrust
+    from dcron.cli.running.file_warnings import print_distrust
     from dcron.database.url import parse_url
 
     for readable in (True, False):
-        monkeypatch.setattr("dcron.trust.can_be_read_by_all", lambda _, readable=readable: readable)
+        monkeypatch.setattr("dcron.config.trust.can_be_read_by_all", lambda _, readable=readable: readable)
         for url in ("postgresql://cron:s3cret@localhost/cron", "postgresql://cron@localhost/cron"):
             config = Config(database=url, database_file=Path("/etc/dcron/config.toml"))
             print_distrust(config, parse_url(url))

@@ -19,6 +19,7 @@ def test_json_has_the_parts_of_each_finding(dcron: Dcron) -> None:
     (finding,) = [each for each in findings if each["code"] != "durability"]
     assert finding == {
         "code": "no-agent",
+        "message": "no agent is running",
         "problem": "no agent is running",
         "effect": "1 task cannot start",
         "advice": "start `dcron agent` on at least one server",

@@ -33,7 +33,7 @@ def test_a_dump_is_one_file_for_its_owner_alone_and_comes_back_the_same(
     fill(dcron)
     file = tmp_path / "dump.json"
     said = dcron.done("dump", str(file))
-    assert (said.out, said.err) == ("", f"{file}: 3 tasks, 1 calendars\n")
+    assert (said.out, said.err) == ("", f"{file}: 3 tasks, 1 calendar\n")
     assert file.stat().st_mode & 0o777 == 0o600
     assert dcron.done("dump").out == file.read_text()
     again = sqlite.done("restore", str(file), "--db", f"sqlite:///{tmp_path / 'fresh.db'}")
@@ -60,7 +60,7 @@ def test_what_differs_is_shown_and_refused_without_a_terminal(sqlite: Dcron, oth
     refused = sqlite("restore", "-", stdin=before.encode())
     assert refused.code == 1
     assert "changed    task backup\n  -timeout: 300.0\n  +timeout: null\n" in refused.out
-    assert "change these 2 to what the dump has" in refused.err
+    assert "restore <stdin>: 0 added, 2 changed: nothing was done" in refused.err
     assert sqlite.done("dump").out == now
     done = sqlite.done("restore", "-", "--force", "--json", stdin=before.encode()).json
     assert done["tasks"] == {"added": [], "changed": ["backup", "rest"], "unchanged": ["later"]}

@@ -90,7 +90,7 @@ def test_what_would_change_is_shown_and_without_a_terminal_needs_force(
     three(dcron)
     editor("text = text.replace('0 5 * * * run b', '0 6 * * * run b')")
     refused = dcron("edit")
-    assert (refused.code, "--force" in refused.err) == (1, True)
+    assert (refused.code, "add -y" in refused.err) == (1, True)
     assert "changed  b\n" in refused.out
     assert "-0 5 * * * run b\n" in refused.out
     assert "+0 6 * * * run b\n" in refused.out

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from dcron.cli import forecast_text
-from dcron.database import Database
-from dcron.policy.forecast import LeftOut, Outlook, by_hour
-from dcron.policy.load import Load
-from dcron.schedule import zone
+from dcron.cli.output import forecast_text
+from dcron.database import Database, open_database
+from dcron.policy.forecast.load import Load
+from dcron.policy.forecast.summary import LeftOut, Outlook, by_hour
+from dcron.schedule.zones import zone
 from dcron.services.crontab import Crontab
-from dcron.store import nodes
+from dcron.store.nodes import rows as nodes
 from tests.support.cli import Dcron
 from tests.support.definitions import line
 from tests.support.statistics import ended_run, insert_runs
@@ -23,7 +23,7 @@ from tests.unit.policy.test_load import node
 
 @contextmanager
 def opened(dcron: Dcron) -> Iterator[Database]:
-    database = Database(dcron.url)
+    database = open_database(dcron.url)
     yield database
     database.close()
 
@@ -90,7 +90,7 @@ def test_bad_options_are_errors(crowd: Dcron) -> None:
     assert crowd("forecast", "--without", "web-9").code == 4
     assert crowd("forecast", "--until", "2020-01-01").code == 2
     assert crowd("forecast", "--slots", "0").code == 2
-    assert crowd("quiet", "soon").code == 2
+    assert crowd("forecast", "--quiet", "soon").code == 2
 
 
 def test_what_is_left_out_is_said(crowd: Dcron) -> None:
@@ -102,21 +102,21 @@ def test_what_is_left_out_is_said(crowd: Dcron) -> None:
 
 
 def test_quiet_times_come_with_what_still_runs(crowd: Dcron) -> None:
-    answer = crowd.done("quiet", "2m", "--until", "+1h")
+    answer = crowd.done("forecast", "--quiet", "2m", "--until", "+1h")
     header, *rows = answer.out.splitlines()
     assert header.startswith("QUIET (Europe/Berlin)")
     assert 3 <= len(rows) <= 13
     assert any("etl " in row for row in rows)
-    found = crowd.done("quiet", "2m", "--until", "+1h", "--json").json
+    found = crowd.done("forecast", "--quiet", "2m", "--until", "+1h", "--json").json
     assert all(each["seconds"] >= 120 for each in found["times"])
 
 
 def test_without_a_quiet_time_the_longest_is_said(crowd: Dcron) -> None:
-    answer = crowd("quiet", "20m", "--until", "+1h")
+    answer = crowd("forecast", "--quiet", "20m", "--until", "+1h")
     assert (answer.code, answer.out) == (1, "")
     assert "there is no time of 20m without a start until" in answer.err
     assert "the longest begins at" in answer.err
-    assert crowd("quiet", "20m", "--until", "+1h", "--json").json["times"] == []
+    assert crowd("forecast", "--quiet", "20m", "--until", "+1h", "--json").json["times"] == []
 
 
 def test_a_source_can_be_forecast_before_it_is_applied(crowd: Dcron, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_freeze_is_in_the_forecast(crowd: Dcron) -> None:
     assert frozen["left_out"]["frozen"] > 100
     assert frozen["starts"] < before["starts"]
     assert "while the crontab is frozen" in crowd.done("forecast").err
-    assert crowd.done("quiet", "11h").out
+    assert crowd.done("forecast", "--quiet", "11h").out
 
 
 def test_an_hour_that_comes_twice_has_two_rows_with_the_abbreviations(
@@ -163,3 +163,11 @@ def test_an_hour_that_comes_twice_has_two_rows_with_the_abbreviations(
     forecast_text.print_outlook(outlook, berlin)
     rows = capsys.readouterr().out.splitlines()[1 : len(hours) + 1]
     assert [row.split("  ")[0] for row in rows] == ["Sun 10-31 00", "01", "02 CEST", "02 CET"]
+
+
+def test_without_agents_a_forecast_is_one_sentence(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "df", "*/5 * * * *", "df")
+    said = sqlite.done("forecast").out
+    assert len(said.splitlines()) == 1
+    assert said.startswith("no agent is running, so none of the 28")
+    assert "HOUR" in sqlite.done("forecast", "--slots", "8").out

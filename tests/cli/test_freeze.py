@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from dcron.database import Database
-from dcron.schema import runs
+from dcron.database import open_database
+from dcron.schema.tables import runs
 from tests.support.cli import Dcron
 
 PROTECTED = """\
@@ -28,7 +28,7 @@ def test_the_crontab_is_frozen_until_it_is_thawed(dcron: Dcron) -> None:
     assert "upgrade" in occurrences[0]["reason"]
     assert occurrences[-1]["reason"] is None
     assert "frozen" in [cause["code"] for cause in dcron.done("why", "backup", "--json").json["causes"]]
-    assert [each["id"] for each in dcron.done("freezes", "--json").json] == [1]
+    assert [each["id"] for each in dcron.done("freeze", "list", "--json").json] == [1]
     assert "active" in dcron.done("freezes").out
     assert dcron.done("thaw").out == "freeze 1  thawed\n"
     assert "upgrade" not in dcron.done("list").err
@@ -38,7 +38,7 @@ def test_a_list_shows_what_a_freeze_holds_back(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "backup", "@every 1h", "true")
     sqlite.done("freeze", "--until", "+2h", "--reason", "upgrade")
     due = datetime.now(UTC) - timedelta(minutes=10)
-    with closing(Database(sqlite.url)) as database, database.write() as connection:
+    with closing(open_database(sqlite.url)) as database, database.write() as connection:
         connection.execute(update(runs).values(due_at=due, scheduled_for=due))
     (row,) = sqlite.done("list", "--json").json
     assert (row["late"], row["frozen"]) == (False, True)
@@ -66,8 +66,8 @@ def test_a_thaw_names_what_it_cannot_end(sqlite: Dcron) -> None:
 def test_cancel_asks(sqlite: Dcron) -> None:
     answer = sqlite("freeze", "--cancel")
     assert answer.code == 1
-    assert "--force" in answer.err
-    assert sqlite("freezes", "--json").json == []
+    assert "add -y" in answer.err
+    assert sqlite("freeze", "list", "--json").json == []
     assert sqlite.done("freeze", "--cancel", "-f", "--json").json["cancelled"] == []
     assert sqlite("freeze", "--cancel", "--from", "+1h").code == 2
 

@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 
 from dcron.cli import app
+from dcron.cli.running.verbs import VERBS
 from tests.support.cli import Dcron
 
 DIALECT = re.compile(
@@ -18,12 +19,12 @@ DIALECT = re.compile(
 )
 SHELL = ("|", "&&", ">", ";")
 """Words that end a command of the shell."""
-TWO_SCREENS = 48
+MOST_LINES = 60
 
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Yield every verb, and every verb of a group, with its words."""
-    for verb in app.VERBS:
+    for verb in VERBS:
         command = app._load(verb)
         yield verb, command
         for name, each in getattr(command, "commands", {}).items():
@@ -91,17 +92,33 @@ def test_verbs_have_examples() -> None:
     }
 
 
-def test_the_help_of_add_fits_two_screens(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    lines = sqlite.done("add", "--help").out.splitlines()
-    assert len(lines) <= TWO_SCREENS
-    assert [line.strip().startswith("dcron add") for line in lines[4:7]] == [True] * 3
+@pytest.mark.parametrize("words", COMMANDS)
+def test_the_help_of_a_verb_has_at_most_60_lines_of_80_columns(
+    sqlite: Dcron, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = sqlite.done(*words.split(), "--help").out.splitlines()
+    assert len(lines) <= MOST_LINES
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_what_verbs_share_is_one_closing_line(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = sqlite.done("add", "--help").out.splitlines()
+    assert [line.strip().startswith("dcron add") for line in shown[4:7]] == [True] * 3
+    shared = " ".join(shown).partition("Also:")[2]
+    assert shared.endswith("(dcron help options)")
+    for option in ("--json", "--db URL", "-c CONTEXT", "-m TEXT"):
+        assert option in shared
+        assert " ".join(shown).count(f" {option}") == 1
+    for option in ("--note", "--message"):
+        assert option not in " ".join(shown)
 
 
 def test_options_are_in_sections_with_their_defaults(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     shown = sqlite.done("add", "--help").out
     titles = re.findall(r"^ ([A-Z][a-z]+): ", shown, re.MULTILINE)
-    assert titles == ["What", "When", "Limits", "Retries", "Where", "Alerts", "Options", "Output"]
+    assert titles == ["What", "When", "Limits", "Retries", "Where", "Alerts", "Also"]
     assert re.search(r"--tries N .*\[default: 1\]\.", shown)
     assert re.search(r"--count N .*\[default: 20\]\.", sqlite.done("runs", "--help").out)

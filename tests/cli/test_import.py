@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dcron.cli import import_source
-from dcron.config import host_name
+from dcron.cli.asking import import_source
+from dcron.config.files import host_name
 from tests.support.cli import Dcron, on_terminal
 
 IS_ROOT = os.geteuid() == 0
@@ -31,7 +31,7 @@ def test_root_has_to_say_whose_the_lines_are(
     monkeypatch.setattr("os.geteuid", lambda: 0)
     refused = sqlite("import", "-", *more, stdin=LINE)
     assert (refused.code, refused.out) == (1, "")
-    assert "name no account (report), and root imports them" in refused.err
+    assert "names no account (report), and root imports them" in refused.err
     assert sqlite.done("list", "--json").json == []
     assert "as root" in sqlite.done("import", "-", "--user", "root", *more, stdin=LINE).out
 
@@ -122,7 +122,7 @@ def test_lines_go_where_the_options_say(sqlite: Dcron) -> None:
     assert (task["every_node"], task["require"], task["user"]) == (True, ["ssd", "zone=eu"], OWN)
 
 
-SYSTEM = b"#dcron: system\n5-55/10 * * * * root command -v debian-sa1 > /dev/null && debian-sa1 1 1\n"
+SYSTEM = b"#dcron: system\n5-55/10 * * * * root debian-sa1 1 1\n"
 
 
 def test_a_system_file_is_warned_about(sqlite: Dcron) -> None:
@@ -166,3 +166,70 @@ def test_an_account_for_a_system_file_is_refused(sqlite: Dcron) -> None:
     refused = sqlite("import", "--system", "--user", "deploy", "-", stdin=b"0 4 * * * root true\n")
     assert (refused.code, "leave out --user or --system" in refused.err) == (2, True)
     assert sqlite.done("list", "--names").out == ""
+
+
+def test_tasks_that_the_file_lost_are_named(sqlite: Dcron, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("@daily a\n@daily b\n@daily c\n")
+    sqlite.done("import", "--user", OWN, str(first))
+    first.write_text("@daily a\n@daily b\n")
+    again = sqlite.done("import", "--user", OWN, str(first))
+    source = sqlite.done("view", "a", "--json").json["source"]
+    assert f"warning: 1 task of {source} is not in {first} and stays as before: c; `dcron rm c`" in again.err
+    second.write_text("@daily a\n")
+    adopted = sqlite.done("import", "--adopt", "--user", OWN, str(second))
+    assert f"warning: 2 tasks of {source} are not in {second} and stay as before: b, c;" in adopted.err
+    assert sqlite.done("list", "--names").out.split() == ["a", "b", "c"]
+
+
+def test_lines_that_fail_where_their_check_is_false_are_named(sqlite: Dcron) -> None:
+    line = b"@daily test -x /opt/x && /opt/x\n"
+    form = "write if test -x /opt/x; then /opt/x; fi"
+    assert form in sqlite.done("import", "-n", "--user", OWN, "-", stdin=line).err
+    found = sqlite("lint", "-", "--json", stdin=line).json
+    assert [(each["code"], form in each["message"]) for each in found] == [("guard-fails", True)]
+
+
+def test_variables_of_other_crons_are_named(sqlite: Dcron) -> None:
+    text = b"RANDOM_DELAY=45\nSTART_HOURS_RANGE=3-22\n@daily x\n"
+    message = sqlite.done("import", "-n", "--user", OWN, "-", stdin=text).err
+    assert "RANDOM_DELAY is only a variable of the commands here: " in message
+    assert "START_HOURS_RANGE is only a variable of the commands here: " in message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("import", "-n", "--user", OWN, "FILE"),
+        ("apply", "-F", "FILE", "--source", "s", "--dry-run"),
+        ("import", "MISSING"),
+        ("import", "BAD"),
+        ("apply", "-F", "MISSING", "--source", "s"),
+        ("apply", "-F", "BAD", "--source", "s"),
+        ("restore", "DUMP", "--dry-run"),
+        ("restore", "BAD"),
+    ],
+)
+def test_what_writes_nothing_creates_no_crontab(
+    sqlite: Dcron, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    sqlite.done("add", "-n", "dumped", "@daily", "x")
+    files = {"FILE": "#dcron: name=a\n@daily x\n", "BAD": "@daily\n"}
+    files["DUMP"] = sqlite.done("dump", "-").out
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    sqlite.url = f"sqlite:///{tmp_path}/new/dcron.db"
+    (tmp_path / "new").mkdir(mode=0o700)
+    paths = [str(tmp_path / word) if word.isalpha() and word.isupper() else word for word in words]
+    done = sqlite(*paths)
+    writes = not {"MISSING", "BAD"} & set(words)
+    assert done.code == (0 if writes else 2), done.err
+    assert ("a" in done.out) is writes
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_file_in_another_encoding_says_how_to_convert_it(sqlite: Dcron, tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes("@daily x # café\n".encode("latin-1"))
+    refused = sqlite("import", str(tmp_path / "old"))
+    assert refused.code == 2
+    assert f"`iconv -f latin1 -t utf8 {tmp_path}/old` converts it" in refused.err

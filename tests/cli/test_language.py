@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.model import Definition
 from dcron.services.crontab import Crontab
 from tests.support.cli import Dcron, on_terminal
@@ -151,7 +151,7 @@ def test_a_look_ahead_is_whole_and_a_terminal_gets_the_same(sqlite: Dcron) -> No
         Definition(name=f"t{number:02}", schedule="*/5 * * * *", timezone="UTC", command="ls")
         for number in range(60)
     ]
-    database = Database(sqlite.url)
+    database = open_database(sqlite.url)
     Crontab(database, "tester").import_tasks(lines)
     database.close()
     words = ["preview", "--all", "--from", "2027-01-01", "--until", "2027-01-01T00:59", "-z", "UTC", "--json"]
@@ -168,13 +168,13 @@ def test_a_look_ahead_is_whole_and_a_terminal_gets_the_same(sqlite: Dcron) -> No
 
 
 def test_progress_is_told_after_a_second_and_wiped_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dcron.cli import progress
+    from dcron.cli.output import progress
 
     written: list[str] = []
     clock = iter(range(100))
-    monkeypatch.setattr("dcron.cli.progress.sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("dcron.cli.progress.sys.stderr.write", written.append, raising=False)
-    monkeypatch.setattr("dcron.cli.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("dcron.cli.output.progress.sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("dcron.cli.output.progress.sys.stderr.write", written.append, raising=False)
+    monkeypatch.setattr("dcron.cli.output.progress.time.monotonic", lambda: next(clock))
     assert list(progress.watched("abc", "counting", 3)) == ["a", "b", "c"]
     assert written == ["\rcounting: 2 of 3", "\rcounting: 3 of 3", "\r                \r"]
     written.clear()
@@ -196,7 +196,7 @@ HOSTILE = [
     "\udcff * * * *",
     "@at 9999-12-31T23:59:59Z",
     "@every 999999999999999999999w",
-    "DTSTART:99991231T235959 RRULE:FREQ=SECONDLY",
+    "DTSTART:99991231T235959 RRULE:FREQ=DAILY",
     "0 0 30 2 *\n",
 ]
 

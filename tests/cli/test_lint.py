@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from dcron.database import Database
+from dcron.database import open_database
 from tests.support.cli import Dcron
 
 CODES = {"task", "code", "message"}
@@ -49,7 +49,7 @@ def test_what_is_doubtful_is_told_by_task_and_for_all_of_them(dcron: Dcron) -> N
 def test_an_order_that_can_never_be_is_told(sqlite: Dcron) -> None:
     for name, schedule in (("a", "0 0 1 1 *"), ("b", "@after a"), ("c", "@after b"), ("last", "@after c")):
         sqlite.done("add", "-n", name, schedule, "x")
-    database = Database(sqlite.url)
+    database = open_database(sqlite.url)
     with database.write() as connection:
         connection.execute(text("UPDATE crontab SET schedule = '@after b' WHERE name = 'a'"))
         connection.execute(text("UPDATE crontab SET schedule = '@after b,nix' WHERE name = 'last'"))
@@ -67,7 +67,7 @@ def test_the_rules_and_the_error_of_a_task_count(sqlite: Dcron) -> None:
     for name in ("over", "lost", "gone"):
         sqlite.done("add", "-n", name, "-z", "UTC", "--only", "soon", "0 9 1 1 *", "x")
     sqlite.done("calendar", "add", "-f", "soon", "2020-01-01")
-    database = Database(sqlite.url)
+    database = open_database(sqlite.url)
     with database.write() as connection:
         connection.execute(
             text("UPDATE crontab SET only_calendar = NULL, error = 'no\x1b way' WHERE name = 'gone'")
@@ -85,7 +85,7 @@ def test_the_rules_and_the_error_of_a_task_count(sqlite: Dcron) -> None:
 
 def test_a_one_off_that_is_past_is_no_mistake(sqlite: Dcron) -> None:
     sqlite.done("in", "1s", "exit 3")
-    database = Database(sqlite.url)
+    database = open_database(sqlite.url)
     with database.write() as connection:
         connection.execute(text("UPDATE crontab SET schedule = '@at 2020-01-01T00:00Z'"))
     database.close()

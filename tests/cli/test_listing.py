@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Text, literal, type_coerce, update
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.model import Definition, Node
-from dcron.schema import crontab as crontab_table
+from dcron.schema.tables import crontab as crontab_table
 from dcron.services.crontab import Crontab
-from dcron.store import nodes
+from dcron.store.nodes import rows as nodes
 from tests.support.cli import Dcron, on_terminal
 
 NODE_KEYS = (
@@ -75,7 +75,7 @@ def test_a_long_list_is_printed_a_page_at_a_time(
         Definition(name=f"task-{number:04}", schedule="@daily", timezone="UTC", command="ls")
         for number in range(620)
     ]
-    database = Database(sqlite.url)
+    database = open_database(sqlite.url)
     Crontab(database, "tester").import_tasks(lines)
     database.close()
     listed = sqlite.done("list").out.splitlines()
@@ -160,7 +160,7 @@ SLIPS = [
 
 @pytest.mark.slow
 def test_a_slip_in_sql_suspends_its_line_and_hides_no_other(dcron: Dcron) -> None:
-    database = Database(dcron.url)
+    database = open_database(dcron.url)
     dcron.done("add", "-n", "good", "@yearly", "true")
     for number, (column, value, _) in enumerate(SLIPS):
         dcron.done("add", "-n", f"bad-{number}", "@yearly", "true")
@@ -182,7 +182,7 @@ def test_a_slip_in_sql_suspends_its_line_and_hides_no_other(dcron: Dcron) -> Non
 
 
 def test_nodes_have_the_keys_of_the_contract_and_say_when_they_are_late(dcron: Dcron) -> None:
-    database = Database(dcron.url)
+    database = open_database(dcron.url)
     crontab = Crontab(database, "tester")
     now = crontab.now()
 
@@ -218,7 +218,7 @@ def test_nodes_have_the_keys_of_the_contract_and_say_when_they_are_late(dcron: D
 
 
 def test_living_nodes_with_other_time_zones_are_told(dcron: Dcron) -> None:
-    database = Database(dcron.url)
+    database = open_database(dcron.url)
     now = Crontab(database, "tester").now()
 
     def register(name: str, tzdata: str, digits: str | None, died: str | None = None) -> None:

@@ -1,18 +1,15 @@
-"""The man page and the completion files: what they say, and that a wheel installs them."""
+"""The man page and the completion files: what they say."""
 
 import shutil
 import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from dcron.cli import app
+from dcron.cli.running.verbs import VERBS
 from dcron.errors import ExitCode
 from scripts import man
-
-ROOT = Path(__file__).parents[2]
 
 
 def rendered(page: Path) -> str:
@@ -32,7 +29,7 @@ def rendered(page: Path) -> str:
 def test_the_page_has_every_verb_option_and_exit_code(tmp_path: Path) -> None:
     man.write(tmp_path)
     words = set(rendered(tmp_path / "dcron.1").replace(",", " ").replace("[no-]", "").split())
-    for verb in app.VERBS:
+    for verb in VERBS:
         command = app._load(verb)
         assert verb in words
         for each in (command, *getattr(command, "commands", {}).values()):
@@ -59,13 +56,3 @@ def test_the_completion_files_are_what_the_shells_load(tmp_path: Path) -> None:
     assert "complete -o default -F" in (made / "dcron").read_text()
     assert (made / "_dcron").read_text().startswith("#compdef dcron")
     assert "complete --command dcron" in (made / "dcron.fish").read_text()
-
-
-@pytest.mark.slow
-def test_a_wheel_installs_them(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps"]
-    subprocess.run([*build, "-w", str(tmp_path), str(ROOT)], check=True, capture_output=True, timeout=100)
-    [wheel] = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as content:
-        data = {name.partition(".data/data/")[2] for name in content.namelist() if ".data/data/" in name}
-    assert data == set(man.FILES.values())

@@ -1,8 +1,14 @@
 """Messages: what a value of an option should be, which word was meant, and how to go on."""
 
+import re
+import shlex
+from pathlib import Path
+
 import pytest
 
 from tests.support.cli import Dcron
+
+DATA = Path(__file__).parent.parent / "data"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +44,7 @@ def test_a_value_that_is_not_valid_is_answered_in_one_style(
     [
         (["prevew"], "did you mean preview?"),
         (["staus"], "did you mean status?"),
-        (["remove"], "`dcron rm NAME` removes a task"),
+        (["unhld"], "did you mean unhold?"),
         (["queue", "lits"], "there is no verb 'queue lits'; did you mean list?"),
         (["add", "--nme", "a", "@daily", "x"], "there is no option --nme; did you mean --name?"),
     ],
@@ -54,9 +60,9 @@ def test_a_word_that_is_hardly_similar_is_not_suggested(sqlite: Dcron, words: li
     assert (refused.code, "did you mean" in refused.err) == (2, False), refused.err
 
 
-@pytest.mark.parametrize("verb", ["view", "why", "rm"])
+@pytest.mark.parametrize("verb", ["why", "rm"])
 def test_the_number_of_a_run_is_no_name(sqlite: Dcron, verb: str) -> None:
-    assert "`dcron view --run 32`" in sqlite(verb, "32").err
+    assert "`dcron view 32`" in sqlite(verb, "32").err
 
 
 def test_the_help_of_set_shows_no_defaults_of_add(sqlite: Dcron) -> None:
@@ -66,7 +72,7 @@ def test_the_help_of_set_shows_no_defaults_of_add(sqlite: Dcron) -> None:
 
 
 def test_usage_lines_call_a_verb_a_verb(sqlite: Dcron) -> None:
-    assert "dcron [OPTIONS] VERB ..." in sqlite.done("--help").out
+    assert "dcron [OPTIONS] VERB ..." in sqlite("lst").err
     assert "dcron queue [OPTIONS] VERB ..." in sqlite.done("queue", "--help").out
 
 
@@ -75,3 +81,39 @@ def test_a_result_is_shown_once(sqlite: Dcron) -> None:
     sqlite.done("run", "flaky")
     sqlite.run_due()
     assert sqlite.done("dead").out.count("exit 3") == 1
+
+
+WRONG_LINES = [
+    block.partition("\n")
+    for block in (DATA / "messages.txt").read_text().split("\n\n")
+    if block.startswith("$ ")
+]
+"""Each line as it is typed, and its answer."""
+
+
+@pytest.mark.parametrize(("typed", "answer"), [(typed, answer) for typed, _, answer in WRONG_LINES])
+def test_a_wrong_line_is_answered_with_the_next_step(sqlite: Dcron, typed: str, answer: str) -> None:
+    sqlite.done("add", "-n", "j", "-z", "UTC", "0 9 * * *", "true")
+    sqlite.done("add", "-n", "tick", "-z", "UTC", "0 9 * * *", "true")
+    sqlite.done("pause", "tick")
+    given = sqlite(*shlex.split(typed.removeprefix("$ ")))
+    left_out = ("usage:", "see `dcron", "no agent is running")
+    printed = [line for line in given.err.splitlines() if not line.startswith(left_out)]
+    expected = re.escape(answer.strip()).replace("…", ".*")
+    assert re.fullmatch(expected, "\n".join([*printed, f"-> {int(given.code)}"])), given
+
+
+def test_there_are_many_wrong_lines() -> None:
+    assert len(WRONG_LINES) >= 60
+
+
+def test_a_path_is_a_sqlite_file(sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sqlite.done("--db", f"{tmp_path}/a.db", "add", "-n", "one", "@daily", "x")
+    assert sqlite.done("--db", "./a.db", "list", "--names").out == "one\n"
+    assert sqlite("--db", "a.db", "list").code == 2
+
+
+def test_a_word_of_the_shell_in_quotes_needs_no_warning(sqlite: Dcron) -> None:
+    assert "shell-word" not in sqlite.done("add", "@daily", "cmd > out").err
+    assert "shell-word" not in sqlite.done("add", "@daily", "grep", "-r", "a|b", "/srv").err

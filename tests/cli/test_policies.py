@@ -1,19 +1,21 @@
 """`dead`, `retry`, `emit`, `backfill`, and what `runs`, `view` and `list` show about policies."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import insert
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.model import Block, Definition
 from dcron.presentation.humanize import WAITS_FOR
-from dcron.schema import runs
-from dcron.services import tasks
+from dcron.schema.tables import runs
 from dcron.services.crontab import Crontab
+from dcron.services.tasks import tasks
 from tests.support.agents import agent, run_once
 from tests.support.cli import Dcron, on_terminal, until
+from tests.support.stage import Stage
 
 
 def first_words(listed: str) -> list[str]:
@@ -61,7 +63,7 @@ def test_dismissing_all_asks_on_a_terminal_and_is_refused_elsewhere(sqlite: Dcro
     sqlite.done("add", "-n", "bad", "--max-running", "none", "@yearly", "exit 7")
     run_once(sqlite, "bad", "bad")
     refused = sqlite("dead", "dismiss", "--all")
-    assert (refused.code, "dismiss 2 dead letters" in refused.err, "--force" in refused.err) == (
+    assert (refused.code, "dismiss 2 dead letters" in refused.err, "add -y" in refused.err) == (
         1,
         True,
         True,
@@ -87,7 +89,7 @@ def test_dismissing_acts_on_the_database_named_before_it(sqlite: Dcron, tmp_path
     assert sqlite.done("dead", "--json").json == []
 
 
-@pytest.mark.parametrize("words", [["dismiss"], ["dismiss", "--all", "7"], ["dismiss", "7", "x"], ["a", "b"]])
+@pytest.mark.parametrize("words", [["dismiss"], ["dismiss", "--all", "7"], ["dismiss", "7", "x"]])
 def test_dismissing_has_to_say_what(sqlite: Dcron, words: list[str]) -> None:
     assert sqlite("dead", *words).code == 2
 
@@ -132,7 +134,7 @@ def test_failed_pages_through_the_failed_alone(dcron: Dcron, monkeypatch: pytest
         Definition(name=f"task-{number:02}", schedule="@daily", timezone="UTC", command="ls")
         for number in range(30)
     ]
-    database = Database(dcron.url)
+    database = open_database(dcron.url)
     Crontab(database, "tester").import_tasks(lines)
     moment = datetime.now(UTC)
     ended = {"trigger": "manual", "scheduled_for": moment, "due_at": moment, "spec": {}}
@@ -204,7 +206,7 @@ def test_a_bad_event_is_refused(sqlite: Dcron, words: list[str]) -> None:
     assert sqlite("emit", *words).code == 2
 
 
-SPAN = ("--from", "2020-01-01T00:00", "--to", "2020-01-01T05:00")
+SPAN = ("--from", "2020-01-01T00:00", "--until", "2020-01-01T05:00")
 
 
 def test_a_backfill_makes_up_for_what_never_succeeded(dcron: Dcron) -> None:
@@ -213,22 +215,129 @@ def test_a_backfill_makes_up_for_what_never_succeeded(dcron: Dcron) -> None:
     assert would.out.startswith("would make  6 runs of report\nfirst       Wed 2020-01-01 00:00:00 JST")
     assert "last        Wed 2020-01-01 05:00:00 JST" in would.out
     assert len(dcron.done("runs", "report", "--json").json) == 1  # its next turn
-    made = dcron.done("backfill", "report", *SPAN)
+    made = dcron.done("backfill", "report", *SPAN, "-y")
     assert made.out.startswith("made   6 runs of report\n")
     assert "no agent is running" in made.err
     found = dcron.done("runs", "report", "--state", "waiting", "--json").json
     assert [run["scheduled_for"] for run in found if run["trigger"] == "backfill"] == [
         f"2019-12-31T{hour}:00:00Z" for hour in range(20, 14, -1)
     ]
-    again = dcron.done("backfill", "report", *SPAN, "--json").json
+    again = dcron.done("backfill", "report", *SPAN, "--json").json  # makes none: no question
     assert (again["runs"], again["there_already"], again["occurrences"]) == (0, 6, [])
     assert again["from"] == "2019-12-31T15:00:00Z"
+
+
+def test_a_backfill_of_several_runs_asks(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "report", "-z", "UTC", "0 * * * *", "true")
+    dcron.done("run", "report")
+    dcron.run_due()
+    before = dcron.done("runs", "--json").json
+    refused = dcron("backfill", "report", *SPAN)
+    assert refused.code == 1
+    question = (
+        r"make 6 runs of report, for Wed 2020-01-01 00:00:00 UTC to Wed 2020-01-01 05:00:00 UTC;"
+        r" no running agent can take them now; 6 are from before the task existed \(.* UTC\):"
+        r" nothing was done: there is no terminal to ask on; add -y\n"
+    )
+    assert re.fullmatch(f"dcron: {question}", refused.err), refused.err
+    assert dcron.done("runs", "--json").json == before
+    dcron.done("backfill", "report", "--from", "2020-01-01", "--to", "2020-01-01")  # one run: no question
+    stage = Stage(dcron.url)
+    stage.node("web-1", slots=4)
+    stage.database.close()
+    dcron.done("set", "report", "--max-running", "3")
+    would = dcron.done("backfill", "report", *SPAN, "--dry-run")
+    assert re.search(r"^takes +3 at once take about \d+s \(p95 [\d.]+s\)$", would.out, re.MULTILINE)
+    assert "older       5 are from before the task existed" in would.out
+
+
+def test_the_waiting_runs_of_a_task_or_of_a_backfill_are_cancelled(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "report", "-z", "UTC", "0 * * * *", "true")
+    dcron.done("backfill", "report", *SPAN, "-y")
+    dcron.done("backfill", "report", "--from", "2021-01-01T00:00", "--to", "2021-01-01T02:00", "-y")
+    second, first = (each["batch"] for each in dcron.done("history", "report", "--json").json[:2])
+    refused = dcron("cancel", "report")
+    assert (refused.code, "cancel 9 waiting runs of report: nothing was done" in refused.err) == (1, True)
+    assert dcron("cancel", "report", "3").code == 2
+    assert dcron.done("undo", "--batch", second, "--dry-run").out == (
+        "would cancel 3 waiting runs of report\nnothing was changed\n"
+    )
+    assert dcron.done("undo", "--batch", second, "-y").out == "cancelled  3 waiting runs of report\n"
+    again = dcron("undo", "--batch", second, "-y")
+    assert (again.code, "no run of report waits" in again.err) == (1, True)
+    assert dcron.done("undo", "--batch", first, "--dry-run", "--json").json["cancelled_count"] == 6
+    cancelled = dcron.done("cancel", "--batch", first, "-y", "--json").json
+    assert {(run["state"], run["trigger"]) for run in cancelled} == {("cancelled", "backfill")}
+    dcron.done("run", "report")
+    assert dcron.done("cancel", "report", "-y").out == "cancelled  1 waiting run of report\n"
+    left = dcron.done("runs", "report", "--state", "waiting", "--json").json
+    assert [run["trigger"] for run in left] == ["schedule"]
+    assert dcron("cancel", "report", "-y").code == 1
+    assert dcron("cancel", "--batch", dcron.done("history", "--json").json[-1]["batch"]).code == 2
+
+
+def test_active_runs_of_a_task_are_stopped_only_on_request(dcron: Dcron) -> None:
+    stage = Stage(dcron.url)
+    dcron.done("add", "-n", "report", "-z", "UTC", "0 * * * *", "true")
+    run = dcron.done("run", "report", "--json").json["id"]
+    node = stage.node("web-1")
+    stage.sql(
+        "UPDATE runs SET state = 'running', owner = :node, claimed_at = due_at,"
+        " started_at = due_at WHERE id = :id",
+        node=node,
+        id=run,
+    )
+    refused = dcron("cancel", "report", "-y")
+    assert (refused.code, "1 run active: --active stops them" in refused.err) == (1, True)
+    dcron.done("run", "report")
+    stage.database.close()
+    asked = dcron("cancel", "report", "--active")
+    assert "stop 1 active run of report and cancel 1 waiting run" in asked.err
+    done = dcron.done("cancel", "report", "--active", "-y").out
+    assert "cancelled  1 waiting run of report" in done
+    assert f"cancelling  run {run} of report" in done
+
+
+def test_a_name_retries_the_dead_letters_of_its_task(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "fail", "--max-running", "none", "@yearly", "false")
+    dcron.done("run", "fail")
+    dcron.done("run", "fail")
+    dcron.run_due()
+    refused = dcron("retry", "fail")
+    assert (refused.code, "retry 2 dead letters of fail: nothing was done" in refused.err) == (1, True)
+    assert len(dcron.done("retry", "fail", "-y", "--json").json) == 2
+    assert dcron("retry", "fail").code == 1
+
+
+def test_undo_of_a_name_looks_at_the_newest_entry_of_its_history(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "report", "0 * * * *", "true")
+    dcron.done("run", "report")
+    refused = dcron("undo", "report", "-y")
+    assert refused.code == 1
+    assert "the last entry of report is change 2 (run 2), which is no change of the task" in refused.err
+    assert "`dcron undo --change 1` undoes the change before it (add)" in refused.err
+    dcron.done("backfill", "report", *SPAN, "-y")
+    assert "`dcron undo --change 3` cancels what waits of it" in dcron("undo", "report").err
+    dcron.done("set", "report", "--tries", "2")
+    asked = dcron("undo", "report")
+    assert asked.out.startswith("would change  report\n")
+    assert "undo change 4 (change report): nothing was done: there is no terminal" in asked.err
+    dcron.done("undo", "report", "-y")
+
+
+def test_a_backfill_waits_during_a_pause_and_goes_on(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "report", "0 * * * *", "true")
+    dcron.done("backfill", "report", *SPAN, "-y")
+    dcron.done("pause", "report")
+    dcron.done("resume", "report")
+    found = dcron.done("runs", "report", "--json").json
+    assert {run["state"] for run in found if run["trigger"] == "backfill"} == {"waiting"}
 
 
 def test_a_backfill_of_a_paused_task_says_that_it_waits(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "report", "0 * * * *", "true")
     sqlite.done("pause", "report")
-    assert "until it is resumed" in sqlite.done("backfill", "report", *SPAN).err
+    assert "until it is resumed" in sqlite.done("backfill", "report", *SPAN, "-y").err
 
 
 def test_a_backfill_counts_back_from_now(sqlite: Dcron) -> None:
@@ -240,7 +349,7 @@ def test_a_backfill_counts_back_from_now(sqlite: Dcron) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["report", "--from", "2020-01-01"], 2, "--to"),
+        (["report"], 2, "--since TIME"),
         (["report", "--from", "2020-01-02", "--to", "2020-01-01"], 2, "before --from"),
         (["report", "--from", "whenever", "--to", "now"], 2, "whenever"),
         (["report", "--from", "2000-01-01", "--to", "now"], 1, "10,000"),
@@ -260,7 +369,7 @@ def test_a_backfill_that_makes_no_sense_is_refused(
 
 def test_what_is_held_back_says_why(dcron: Dcron) -> None:
     dcron.done("add", "-n", "report", "@yearly", "true")
-    dcron.done("backfill", "report", "--from", "2015-01-01", "--to", "2024-01-01")
+    dcron.done("backfill", "report", "--from", "2015-01-01", "--to", "2024-01-01", "-y")
     listed = dcron.done("runs", "report", "-n", "50").out
     assert listed.count("backfill") == 10
     assert listed.count(WAITS_FOR[Block.LIMIT]) == 9
@@ -275,7 +384,7 @@ def test_what_waits_in_a_paused_task_is_not_late(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "flaky", "--tries", "3", "--backoff", "0s", "@yearly", "exit 7")
     sqlite.done("add", "-n", "report", "@yearly", "true")
     sqlite.done("backfill", "report", "--from", "2020-01-01", "--to", "2020-01-01")
-    database = Database(sqlite.url)
+    database = open_database(sqlite.url)
     with database.write() as connection:
         held = runs.update().where(runs.c.task == "report", runs.c.trigger == "backfill")
         connection.execute(held.values(blocked="paused", due_at=datetime.now(UTC) - timedelta(hours=1)))

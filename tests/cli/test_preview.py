@@ -10,7 +10,7 @@ import pytest
 from dcron.cli.app import main
 from tests.support.cli import Dcron, on_terminal
 
-OCCURRENCE = {"at", "local", "offset", "note", "reason", "starts_at"}
+OCCURRENCE = {"at", "local", "utc_offset", "offset", "note", "reason", "starts_at"}
 
 
 @pytest.fixture
@@ -40,6 +40,7 @@ def test_the_shape_is_exactly_that_of_the_contract(nowhere: Dcron) -> None:
     assert usual == {
         "at": "2027-03-27T01:30:00Z",
         "local": "2027-03-27T02:30:00+01:00",
+        "utc_offset": "+01:00",
         "offset": "+01:00",
         "note": None,
         "reason": None,

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import delete, insert, select, update
 
-from dcron.schema import changes, events, summed_days
+from dcron.schema.tables import changes, events, summed_days
 from dcron.store import maintenance
-from dcron.store.prune import JOB
+from dcron.store.retention.walk import JOB
 from tests.support.cli import Dcron, on_terminal
 from tests.support.retention import insert_history, job_row, left, sum_up_all
 from tests.support.stage import Stage
@@ -41,12 +41,11 @@ def test_prune_deletes_what_dry_run_shows_and_the_second_time_nothing(dcron: Dcr
     text = dcron.done("prune", "--dry-run").out
     assert text.startswith(f"would prune  {shown['runs']} runs, the output of {shown['outputs']} runs")
     pruned = dcron.done("prune", "--json").json
-    assert {**pruned, "oldest": None} == {
-        **shown,
-        "dry_run": False,
-        "oldest": None,
-        **dict.fromkeys(("dismissed", "events", "nodes", "statistics", "changes"), 0),
-    }
+    kinds = ("event", "node", "statistics", "change")
+    others = [*(f"{kind}_count" for kind in kinds), "events", "nodes", "statistics", "changes"]
+    oldest = {"oldest": None, "oldest_at": None}
+    nothing = dict.fromkeys(["dismissed", *others], 0)
+    assert pruned | oldest == shown | oldest | nothing | {"dry_run": False}
     assert len(left(stage)) == 51 - shown["runs"]
     assert dcron.done("prune", "--json").json["runs"] == 0
     assert dcron.done("prune").err == "there is nothing to prune\n"
@@ -78,7 +77,7 @@ def test_prune_of_one_task_with_other_times_asks(dcron: Dcron, stage: Stage) -> 
     [kept] = insert_history(stage, [{"task_id": other.id, "task": "b", "days": 3}])
     words = ("prune", "a", "--keep", "runs=2d", "--keep", "last=5")
     refused = dcron(*words)
-    assert (refused.code, "--force" in refused.err) == (1, True)
+    assert (refused.code, "add -y" in refused.err) == (1, True)
     assert len(left(stage)) == 52
     assert dcron.done(*words, "-f", "--json").json["runs"] == 45
     assert kept in left(stage)
@@ -102,7 +101,7 @@ def test_prune_takes_over_from_an_agent_that_prunes(dcron: Dcron, stage: Stage) 
         (["prune", "--keep", "dead=5d"], "there are runs, bad, last, output, bad-output"),
         (["prune", "--keep", "last=many"], "is not a number of runs"),
         (["prune", "-n", "--compact"], "leave out --compact"),
-        (["hold", "a"], "give a --reason"),
+        (["hold", "a"], "give a reason with -m"),
         (["hold", "--reason", "x"], "give the number of a run"),
         (["config", "set", "keep.runs", "long"], "is not a duration"),
         (["config", "set", "keep.last", "few"], "is not a number of runs"),
@@ -175,7 +174,7 @@ def test_why_says_pruned_for_a_time_of_a_task_that_was_there(dcron: Dcron, stage
 def test_a_shorter_setting_says_what_goes_and_asks_on_a_terminal(dcron: Dcron, stage: Stage) -> None:
     dcron.done("config", "set", "keep.last", "5", "-f")
     refused = dcron("config", "set", "keep.runs", "10d")
-    assert (refused.code, "repeat it with --force" in refused.err) == (1, True)
+    assert (refused.code, "add -y" in refused.err) == (1, True)
     said = dcron.done("config", "set", "keep.runs", "10d", "-f")
     assert "with keep.runs 10d, " in said.err
     assert "will be pruned" in said.err

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dcron.safetext import cells, safe, safe_line, safe_lines, shorten
+from dcron.values.safe_text import cells, safe, safe_line, safe_lines, shorten
 
 FORBIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dcron.agent.settings import AgentSettings
-from dcron.config import own_node_name
+from dcron.config.files import own_node_name
 from dcron.errors import UsageError
 from tests.support.cli import Dcron, is_past, real, until
 

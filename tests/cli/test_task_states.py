@@ -8,8 +8,8 @@ import pytest
 
 from dcron.model import RunState, Trigger
 from dcron.services.dashboard import Dashboard
-from dcron.tui.cells import task_status
-from dcron.tui.filters import parse_task_filter
+from dcron.tui.table.cells import task_status
+from dcron.tui.table.filters import parse_task_filter
 from tests.support.cli import Dcron
 from tests.support.stage import Stage
 

@@ -101,3 +101,20 @@ def test_colours_are_for_terminals_that_show_them(sqlite: Dcron) -> None:
     assert "\x1b[1m" in on_terminal("why", "backup", url=sqlite.url).out
     sqlite.done("pause", "backup")
     assert "\x1b[33mbackup is paused" in on_terminal("why", "backup", url=sqlite.url).out
+
+
+def test_runs_that_wait_for_the_same_are_counted(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "df", "-z", "UTC", "*/5 * * * *", "df")
+    dcron.done("backfill", "df", "-f", "--from", "2026-11-20", "--to", "2026-11-20 10:00")
+    causes = dcron.done("why", "df", "--json").json["causes"]
+    waiting = [each for each in causes if each.get("trigger") == "backfill"]
+    assert [each["code"] for each in waiting] == ["no-agent", "limit"]
+    assert waiting[1]["more"] == 119
+    assert "; the same holds for 119 more, up to 2026-11-20 10:00 UTC" in dcron.done("why", "df").out
+
+
+def test_a_fresh_task_has_no_past(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "df", "*/5 * * * *", "df")
+    causes = sqlite.done("why", "df", "--json").json["causes"]
+    assert [each["code"] for each in causes] == ["future", "no-agent"]
+    assert "df was not there yet" in sqlite.done("why", "df", "2026-11-01").out

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 
 from dcron.errors import DatabaseError
 from dcron.model import RunState, Task
-from dcron.store import planning
+from dcron.store.planning import planning
 from tests.support.stage import LEASE, NOON, Stage, at
 
 

@@ -10,9 +10,10 @@ from sqlalchemy import event, insert, select
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import Task
 from dcron.presentation import alerts as words
-from dcron.schema import changes, output, runs
+from dcron.schema.tables import changes, output, runs
 from dcron.services.alerts import Alerts
-from dcron.store import alert_causes, alert_list
+from dcron.store import alert_causes
+from dcron.store.alerts import listing as alert_list
 from tests.support.alerts import alert_row, insert_alert, insert_alerts
 from tests.support.stage import NOON, Stage
 from tests.support.statistics import ended_run, insert_runs

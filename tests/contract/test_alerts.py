@@ -10,15 +10,15 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.model import Alert, AlertKind, RunState, Task
-from dcron.policy.alerts import Rules
-from dcron.schema import alerts, events, notifications
-from dcron.services.dead_letters import DeadLetters
+from dcron.policy.conditions.rules import Rules
+from dcron.schema.tables import alerts, events, notifications
+from dcron.services.runs.dead_letters import DeadLetters
 from dcron.services.settings import SharedSettings
-from dcron.store import alerts as store
-from dcron.store import finishing
-from dcron.store.finishing import RunResult
+from dcron.store.alerts import rows as store
+from dcron.store.claims import finishing
+from dcron.store.claims.finishing import RunResult
 from tests.support.patience import PATIENCE
 from tests.support.stage import Stage
 
@@ -231,7 +231,7 @@ def test_two_ends_at_once_make_one_alert(stage: Stage, database_url: str) -> Non
     failures: list[Exception] = []
 
     def end(run_id: int) -> None:
-        own = Database(database_url, clock=lambda: stage.now, patience=60)
+        own = open_database(database_url, clock=lambda: stage.now, patience=60)
         try:
             barrier.wait(PATIENCE)
             with own.write() as connection:

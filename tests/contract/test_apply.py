@@ -11,13 +11,13 @@ from sqlalchemy import func, select
 from dcron.errors import Conflict, CrontabFileError, NotFound, Refused, UsageError
 from dcron.model import Definition, RunState, Task
 from dcron.policy.ownership import Permissions, digest
-from dcron.schedule import parse_calendar
-from dcron.schema import changes
-from dcron.services import transactions
-from dcron.services.apply import Apply, Request
+from dcron.schedule.calendars import parse_calendar
+from dcron.schema.tables import changes
 from dcron.services.calendars import Calendars
+from dcron.services.changes import transactions
+from dcron.services.changes.applied import Apply, Request
+from dcron.services.changes.source_plan import Plan
 from dcron.services.history import History
-from dcron.services.source_plan import Plan
 from dcron.services.undo import Undo
 from dcron.sources import Place, SourceTask
 from tests.support.stage import Stage, definition
@@ -299,7 +299,7 @@ def test_many_removals_need_to_be_allowed(stage: Stage) -> None:
     with pytest.raises(Refused, match="2 are allowed"):
         apply(stage, source(*many[:9]), prune=True, max_removed=2)
     assert len(apply(stage, source(*many[:2]), prune=True).removed) == 10
-    with pytest.raises(Refused, match="the source has no tasks"):
+    with pytest.raises(Refused, match="the files have no tasks"):
         apply(stage, [], prune=True, max_removed=99)
     assert names(apply(stage, []).extra) == ["t0", "t1"]
     assert len(apply(stage, [], prune=True, force=True).removed) == 2

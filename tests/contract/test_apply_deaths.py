@@ -7,10 +7,10 @@ import pytest
 
 from dcron.model import Definition
 from dcron.policy.ownership import Permissions
-from dcron.services import transactions
-from dcron.services.apply import Apply, Request
+from dcron.services.changes import transactions
+from dcron.services.changes.applied import Apply, Request
 from dcron.sources import Place, SourceTask
-from dcron.store import planning
+from dcron.store.planning import planning
 from tests.contract.test_maintenance_deaths import Killed, killed_at
 from tests.support.stage import Stage, definition
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from dcron.errors import DcronError
 from dcron.model import Definition, Task
+from dcron.policy.history import TaskState, state_of
 from dcron.policy.ownership import Permissions, is_drifted
-from dcron.services.apply import Apply, Request
+from dcron.services.changes.applied import Apply, Request
 from dcron.services.history import History
 from dcron.services.undo import Undo
 from dcron.sources import Place, SourceTask
-from dcron.store.changes import TaskState, state_of
 from tests.support.stage import Stage, definition
 
 NAMES = [f"t{number}" for number in range(6)]

@@ -11,12 +11,12 @@ from sqlalchemy import delete, insert, select, update
 
 from dcron.errors import ArchiveError
 from dcron.model import RunState
-from dcron.schema import archives, maintenance_jobs, output, runs, summed_days
+from dcron.schema.tables import archives, maintenance_jobs, output, runs, summed_days
 from dcron.services.archives import Archives
 from dcron.services.settings import SharedSettings
 from dcron.services.statistics import RunStatistics
-from dcron.store.archives import ArchiveDays
-from dcron.store.prune import Prune
+from dcron.store.retention.archives import ArchiveDays
+from dcron.store.retention.walk import Prune
 from tests.support import retention
 from tests.support.stage import NOON, Stage
 from tests.support.statistics import do_round, ended_run, insert_runs, sum_up, take
@@ -118,7 +118,7 @@ def test_a_day_becomes_several_objects_page_by_page(
     stage: Stage, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("PAGE", 2), ("PART", 1500), ("OUTPUT_AT_ONCE", 10)):
-        monkeypatch.setattr(f"dcron.store.archives.{name}", value)
+        monkeypatch.setattr(f"dcron.store.retention.archives.{name}", value)
     ids = fill(stage, 7)
     do_round(stage.database, ArchiveDays())
     paths = objects(folder)

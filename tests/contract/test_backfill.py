@@ -4,9 +4,9 @@ import pytest
 
 from dcron.errors import Refused, UsageError
 from dcron.model import Block, RunState, Trigger
-from dcron.schedule import Calendar
+from dcron.schedule.calendars import Calendar
 from dcron.services.calendars import Calendars
-from dcron.services.triggers import MOST_OCCURRENCES, Triggers
+from dcron.services.runs.triggers import MOST_OCCURRENCES, Triggers
 from tests.support.run_queries import held_back, times
 from tests.support.stage import Stage, at
 

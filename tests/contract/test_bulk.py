@@ -4,8 +4,8 @@ import pytest
 
 from dcron.errors import Conflict, NotFound, Refused, UsageError
 from dcron.policy.selectors import Selector
-from dcron.services import bulk
-from dcron.services.bulk import Bulk
+from dcron.services.changes import selected as bulk
+from dcron.services.changes.selected import Bulk
 from dcron.services.history import History
 from tests.support.stage import Stage
 

@@ -5,8 +5,8 @@ from datetime import date, timedelta
 import pytest
 
 from dcron.model import RunState, Task
-from dcron.policy.start_times import starts_of
-from dcron.schedule import Calendar
+from dcron.policy.forecast.start_times import starts_of
+from dcron.schedule.calendars import Calendar
 from dcron.services.calendars import Calendars
 from tests.support.run_queries import held_back, reasons, times
 from tests.support.stage import Stage, at

@@ -7,12 +7,13 @@ from sqlalchemy import insert, update
 
 from dcron.errors import UsageError
 from dcron.model import RunState
-from dcron.schema import maintenance_jobs, nodes, notifications
+from dcron.schema.tables import maintenance_jobs, nodes, notifications
 from dcron.services.fleet import Fleet
 from dcron.services.settings import SharedSettings
-from dcron.store import cluster_figures, undeliverable
-from dcron.store import notifications as outbox
-from dcron.store.cluster_figures import ChannelBacklog, ClusterFigures, TaskFigures
+from dcron.store.alerts import notifications as outbox
+from dcron.store.alerts import undeliverable
+from dcron.store.statistics import figures as cluster_figures
+from dcron.store.statistics.figures import ChannelBacklog, ClusterFigures, TaskFigures
 from tests.support.stage import Stage
 
 FAILED, LOST, SUCCEEDED = RunState.FAILED, RunState.LOST, RunState.SUCCEEDED

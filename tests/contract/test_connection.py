@@ -12,7 +12,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.engine import make_url
 
 from dcron import migrations
-from dcron.database import SCHEMA, Database, connecting, is_transient
+from dcron.database import SCHEMA, connecting, is_transient, open_database
 from dcron.errors import DatabaseError
 from dcron.services.crontab import Crontab
 
@@ -64,19 +64,32 @@ def impostor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Impostor]:
 
 @pytest.mark.parametrize("asked", ["", "?sslmode=prefer"])
 def test_the_password_is_not_given_to_an_impostor(impostor: Impostor, asked: str) -> None:
-    database = Database(f"postgresql://ann:s3cret@127.0.0.1:{impostor.port}/cron{asked}")
+    database = open_database(f"postgresql://ann:s3cret@127.0.0.1:{impostor.port}/cron{asked}")
     with pytest.raises(DatabaseError, match="proves who it is") as failure, database.read():
         pass
     assert impostor.received
     assert b"s3cret" not in impostor.received
     assert "s3cret" not in str(failure.value)
+    helps = "?require_auth=md5" if asked else "?sslmode=disable"
+    assert helps in str(failure.value)
     assert not is_transient(failure.value)
     database.close()
 
 
+def test_a_listener_on_this_machine_gets_no_password_in_clear() -> None:
+    with closing(Impostor()) as here:
+        database = open_database(f"postgresql://ann:s3cret@127.0.0.1:{here.port}/cron")
+        with pytest.raises(DatabaseError, match=r"require_auth") as failure, database.read():
+            pass
+        assert here.received
+        assert b"s3cret" not in here.received
+        assert not is_transient(failure.value)
+        database.close()
+
+
 @pytest.mark.slow
 def test_only_a_url_that_says_so_lets_the_password_go(impostor: Impostor) -> None:
-    database = Database(
+    database = open_database(
         f"postgresql://ann:s3cret@127.0.0.1:{impostor.port}/cron?sslmode=prefer&require_auth=password"
     )
     with pytest.raises(DatabaseError), database.read():
@@ -98,7 +111,7 @@ def admin_of(url: str) -> "psycopg.Connection[tuple[object, ...]]":
 
 
 def test_tables_get_a_schema_of_their_own(postgres_url: str) -> None:
-    with closing(Database(postgres_url)) as database:
+    with closing(open_database(postgres_url)) as database:
         migrations.prepare(database)
         assert Crontab(database, "tester@here").nodes() == []
         with database.read() as connection:
@@ -114,10 +127,10 @@ def test_tables_get_a_schema_of_their_own(postgres_url: str) -> None:
 
 def test_tables_that_others_use_in_public_stay_there(postgres_url: str) -> None:
     with closing(
-        Database(f"{postgres_url}{'&' if '?' in postgres_url else '?'}options=-csearch_path%3Dpublic,x")
+        open_database(f"{postgres_url}{'&' if '?' in postgres_url else '?'}options=-csearch_path%3Dpublic,x")
     ) as first:
         migrations.prepare(first)
-    with closing(Database(postgres_url)) as database:
+    with closing(open_database(postgres_url)) as database:
         migrations.prepare(database)
         with database.read() as connection:
             protection = database.protection(connection)
@@ -127,10 +140,10 @@ def test_tables_that_others_use_in_public_stay_there(postgres_url: str) -> None:
 
 def test_a_pooler_that_shares_sessions_gets_the_schema_with_each_transaction(postgres_url: str) -> None:
     pooled = f"{postgres_url}{'&' if '?' in postgres_url else '?'}pgbouncer=true"
-    with closing(Database(pooled)) as database:
+    with closing(open_database(pooled)) as database:
         migrations.prepare(database)
         assert Crontab(database, "tester@here").nodes() == []
-    with closing(Database(postgres_url)) as database, database.read() as connection:
+    with closing(open_database(postgres_url)) as database, database.read() as connection:
         protection = database.protection(connection)
         assert protection is not None
         assert protection.schema == SCHEMA
@@ -141,7 +154,7 @@ def test_a_pooler_that_shares_sessions_gets_the_schema_with_each_transaction(pos
 def test_an_operator_of_another_role_is_never_run(postgres_url: str, prepared: bool) -> None:
     """The first queries compare names with texts: an operator in `public` that fits exactly would win."""
     if prepared:
-        with closing(Database(postgres_url)) as database:
+        with closing(open_database(postgres_url)) as database:
             migrations.prepare(database)
     with admin_of(postgres_url) as admin:
         admin.execute("CREATE TABLE public.caught (by text)")
@@ -155,7 +168,7 @@ def test_an_operator_of_another_role_is_never_run(postgres_url: str, prepared: b
                 admin.execute(
                     f"CREATE OPERATOR public.= (FUNCTION = public.spy, LEFTARG = {left}, RIGHTARG = {right})"
                 )
-    with closing(Database(postgres_url)) as database:
+    with closing(open_database(postgres_url)) as database:
         crontab = Crontab(database, "tester@here")
         assert crontab.nodes() == []
         with database.write() as connection:
@@ -172,7 +185,7 @@ def test_a_role_that_may_make_no_schema_uses_the_one_it_has(postgres_url: str, p
         admin.execute(f"GRANT CREATE, USAGE ON SCHEMA public TO {role}")
     guest = make_url(postgres_url).set(username=role, password="x").render_as_string(hide_password=False)
     try:
-        with closing(Database(guest)) as database:
+        with closing(open_database(guest)) as database:
             migrations.prepare(database)
             assert Crontab(database, "tester@here").nodes() == []
             with database.read() as connection:
@@ -188,17 +201,17 @@ def test_a_role_that_may_make_no_schema_uses_the_one_it_has(postgres_url: str, p
 def test_a_server_without_a_timeline_leaves_the_transaction_usable(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(Database(postgres_url)) as database:
+    with closing(open_database(postgres_url)) as database:
         with database.write() as connection:
             assert re.fullmatch("[0-9A-F]{8}", database.timeline(connection) or "")
-        monkeypatch.setattr("dcron.database.ids._TIMELINE", select(func.no_such_function()))
+        monkeypatch.setattr("dcron.database.postgres._TIMELINE", select(func.no_such_function()))
         with database.write() as connection:
             assert database.timeline(connection) is None
             assert connection.scalar(text("SELECT 1")) == 1
 
 
 def test_after_a_reconnect_the_clock_of_the_last_server_is_forgotten(postgres_url: str) -> None:
-    with closing(Database(postgres_url)) as database:
+    with closing(open_database(postgres_url)) as database:
         with database.read() as connection:
             database.read_clock(connection)
         assert database.recent_now() is not None

@@ -8,19 +8,18 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from dcron.cli.task_options import command_text
+from dcron.cli.asking.task_options import command_text
 from dcron.errors import Conflict, ExitCode, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import Definition, Run, RunState, Task, Trigger
-from dcron.schedule import Calendar
-from dcron.schema import changes
+from dcron.schedule.calendars import Calendar
+from dcron.schema.tables import changes
 from dcron.services.calendars import Calendars
 from dcron.services.crontab import Crontab
-from dcron.services.dead_letters import DeadLetters
 from dcron.services.name_prefix import NotExact
-from dcron.store import output
-from dcron.store.output import Chunk
-from dcron.store.runs import RunFilter
-from dcron.store.search_terms import Term
+from dcron.services.runs.dead_letters import DeadLetters
+from dcron.store.runs import output
+from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import Chunk, Term
 from tests.support.stage import NOON, Stage, at, definition
 
 FULL = Definition(
@@ -179,7 +178,7 @@ def test_a_skipped_turn_is_not_the_last_run(stage: Stage) -> None:
 def test_views_come_in_the_order_of_names_over_all_pages(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dcron.services.tasks.PAGE", 3)
+    monkeypatch.setattr("dcron.services.tasks.tasks.PAGE", 3)
     names = ["B", "a", "a-1", "a.1", "a1", "b", "z"]
     for name in reversed(names):
         stage.task(name)

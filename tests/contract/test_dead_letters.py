@@ -4,7 +4,7 @@ import pytest
 
 from dcron.errors import NotFound, Refused
 from dcron.model import RunState, Task, Trigger
-from dcron.services.dead_letters import DeadLetters
+from dcron.services.runs.dead_letters import DeadLetters
 from tests.support.run_queries import find
 from tests.support.stage import LEASE, Stage, at
 

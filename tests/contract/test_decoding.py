@@ -4,8 +4,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from dcron.store import tasks
-from dcron.unreadable import Unreadable
+from dcron.store.tasks import rows as tasks
+from dcron.values.unreadable import Unreadable
 from tests.support.stage import Stage
 
 

@@ -11,15 +11,16 @@ import psycopg
 import pytest
 from sqlalchemy import insert, text, update
 
-from dcron.database import Database, FileCondition, Protection, ServerCondition, TableRows
+from dcron.database import FileCondition, Protection, ServerCondition, TableRows, open_database
 from dcron.migrations import VERSION_TABLE
 from dcron.model import RunState
 from dcron.policy.ownership import digest
 from dcron.policy.statistics import Totals, day_of
-from dcron.schema import alerts, maintenance_jobs, nodes
+from dcron.schema.tables import alerts, maintenance_jobs, nodes
 from dcron.services.doctor import Doctor, Finding, database_file, database_server, host
 from dcron.services.settings import SharedSettings
-from dcron.store import daily_statistics, maintenance
+from dcron.store import maintenance
+from dcron.store.statistics import daily as daily_statistics
 from tests.support.retention import insert_history, sum_up_all
 from tests.support.stage import Stage
 
@@ -44,7 +45,7 @@ GOOD_SERVER = ServerCondition(
     is_durable=True,
     tables=(TableRows("runs", 1_000_000, 50_000),),
 )
-GOOD_CONNECTION = Protection("TLSv1.3", "verify-full", None, False, "dcron", False)
+GOOD_CONNECTION = Protection("TLSv1.3", "verify-full", None, False, "dcron", None)
 GOOD_UNIT = {
     "LoadState": "loaded",
     "Type": "notify",
@@ -168,6 +169,13 @@ def neglect_maintenance(stage: Stage) -> None:
         connection.execute(due.values(due_at=stage.now - timedelta(days=2)))
 
 
+def neglect_watch(stage: Stage) -> None:
+    with stage.database.write() as connection:
+        maintenance.add_missing(connection, stage.database, ["watch"], stage.now)
+        ran = {"ran_at": stage.now - timedelta(seconds=110), "due_at": stage.now - timedelta(seconds=95)}
+        connection.execute(update(maintenance_jobs).where(maintenance_jobs.c.name == "watch").values(ran))
+
+
 def give_up_messages(stage: Stage) -> None:
     with stage.database.write() as connection:
         about = {"kind": "undeliverable", "subject": "channel:ops"}
@@ -193,6 +201,7 @@ CASES: dict[str, Callable[[Stage], None]] = {
     "suspended": suspend,
     "maintenance-failed": fail_maintenance,
     "maintenance-behind": neglect_maintenance,
+    "watch-late": neglect_watch,
     "retention-behind": have_old_runs,
 }
 
@@ -272,7 +281,7 @@ def test_a_server_is_examined(code: str, facts: dict[str, Any], oldest: float) -
 
 @pytest.mark.parametrize(
     ("code", "facts"),
-    [("unverified-server", {"sslmode": "require"}), ("open-schema", {"others_may_create": True})],
+    [("unverified-server", {"sslmode": "require"}), ("open-schema", {"distrusted": "eve owns it"})],
 )
 def test_a_connection_is_examined(code: str, facts: dict[str, Any]) -> None:
     assert found(database_server.unsafe_connection(GOOD_CONNECTION)) == []
@@ -311,7 +320,7 @@ def test_a_damaged_file_is_found(sqlite_stage: Stage) -> None:
     with path.open("r+b") as file:
         file.seek(4096 * 3)
         file.write(b"\xff" * 4096)
-    with closing(Database(f"sqlite:///{path}")) as database, database.read() as connection:
+    with closing(open_database(f"sqlite:///{path}")) as database, database.read() as connection:
         assert database.damage(connection) is not None
 
 
@@ -322,7 +331,8 @@ def test_a_server_with_an_old_transaction_is_found(stage_on_postgres: Stage) -> 
         with stage_on_postgres.database.read() as connection:
             connection.execute(text("SELECT pg_sleep(0.2)"))
             assert (stage_on_postgres.database.oldest_transaction(connection) or 0) > 0.1
-            condition = stage_on_postgres.database.server_condition(connection)
+            condition = stage_on_postgres.database.condition(connection)
+    assert isinstance(condition, ServerCondition)
     assert (condition.is_standby, condition.autovacuum) == (False, True)
     assert 2 <= condition.connections <= condition.most_connections
     assert "runs" in {table.name for table in condition.tables}

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from dcron.dumpfile import Dump, read, write
 from dcron.errors import Conflict, Refused, UsageError
 from dcron.model import SPEC_DEFAULTS, Definition, RunState, Task
-from dcron.schedule import parse_calendar
+from dcron.schedule.calendars import parse_calendar
 from dcron.services.calendars import Calendars
-from dcron.services.dumping import PAUSED_REASON, DumpService, Restoration, Restored
+from dcron.services.changes.restored import PAUSED_REASON, DumpService, Restoration, Restored
 from dcron.services.fleet import Fleet
 from dcron.services.settings import SharedSettings
-from dcron.store.runs import RunFilter
+from dcron.sources.dump import Dump, read, write
+from dcron.store.runs.rows import RunFilter
 from tests.support.stage import NOON, Stage, definition
 from tests.support.task_fields import EXAMPLES
 
@@ -136,7 +136,7 @@ def test_what_a_restored_task_follows_still_starts_it(stage: Stage, other: Stage
     other.now = stage.now
     restore(other, read(text_of(stage)))
     with other.database.read() as connection:
-        from dcron.store import dependencies
+        from dcron.store.planning import dependencies
 
         assert dependencies.directly_downstream(connection, "plain") == ["after"]
 

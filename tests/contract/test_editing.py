@@ -11,11 +11,11 @@ from dcron.crontabfile.options import ORDER
 from dcron.editor import TextFile
 from dcron.errors import Conflict, Refused
 from dcron.model import RunState
-from dcron.schedule import Calendar
+from dcron.schedule.calendars import Calendar
 from dcron.services import bulk_edit as module
 from dcron.services.bulk_edit import BulkEdit, keep, revise
 from dcron.services.calendars import Calendars
-from dcron.services.text_edits import BadText, Changes, CrontabText, EditConflict
+from dcron.services.changes.text_edits import BadText, Changes, CrontabText, EditConflict
 from tests.contract.test_crontab import FULL, change_log, other
 from tests.support.stage import Stage, definition
 

@@ -10,11 +10,13 @@ from sqlalchemy import Connection
 
 from dcron.errors import UsageError
 from dcron.model import RunState
-from dcron.policy import occurrences
-from dcron.schedule import calendar_from_json, effort, parse, parse_calendar
+from dcron.policy.starting import occurrences
+from dcron.schedule import effort
+from dcron.schedule.calendars import calendar_from_json, parse_calendar
+from dcron.schedule.parser import parse
 from dcron.schedule.recurrence import _days_of
 from dcron.services.calendars import Calendars
-from dcron.services.imports import InvalidTasks
+from dcron.services.changes.imported import InvalidTasks
 from tests.support.stage import Stage, at, definition
 
 DEAR = "DTSTART:{year}{month:02}{day:02}T000000 RRULE:FREQ=DAILY;BYHOUR=12;COUNT=9999"

@@ -5,7 +5,7 @@ from sqlalchemy.exc import IntegrityError
 
 from dcron.errors import UsageError
 from dcron.model import Block, RunState, Task, Trigger
-from dcron.services.triggers import Triggers
+from dcron.services.runs.triggers import Triggers
 from tests.support.node import HandNode
 from tests.support.run_queries import find, held_back, reasons, states
 from tests.support.stage import Stage

@@ -4,8 +4,8 @@ import pytest
 
 from dcron.model import RunState, Task, Trigger
 from dcron.services.fleet import Fleet
-from dcron.services.triggers import Triggers
-from dcron.store import planning
+from dcron.services.runs.triggers import Triggers
+from dcron.store.planning import planning
 from tests.support.run_queries import find, held_back, reasons, times
 from tests.support.stage import LEASE, Stage, at
 

@@ -9,7 +9,7 @@ from dcron.errors import UsageError
 from dcron.fields import FIELDS
 from dcron.fields.expectations import EXPECT, runtime_bounds
 from dcron.model import AlertKind, Definition
-from dcron.policy.alerts import AGAIN, Rules, bounds_of, learned_bounds, rules_of
+from dcron.policy.conditions.rules import AGAIN, Rules, bounds_of, learned_bounds, rules_of
 from tests.support.stage import NOON
 
 
@@ -64,6 +64,12 @@ def test_a_bad_expectation_is_refused(typed: str) -> None:
         ("notify", ("mailto:",)),
         ("notify", ("mailto:a b@c",)),
         ("notify", ("mailto:-f@c",)),
+        ("notify", ("mailto:|/bin/sh",)),
+        ("notify", ("mailto:/etc/passwd",)),
+        ("notify", ("mailto::include:/etc/shadow",)),
+        ("notify", ("mailto:a@b\nBcc: x",)),
+        ("notify", ("mailto:a@b@c",)),
+        ("notify", ("mailto:=?utf-8?q?x?=",)),
         ("notify", tuple(f"c{number}" for number in range(11))),
         ("notify_on", ("failed",)),
         ("notify_on", ("late", "late")),

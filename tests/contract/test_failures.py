@@ -17,8 +17,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database import Database, is_transient
-from dcron.database.failures import database_error
+from dcron.database import Database, is_transient, open_database
+from dcron.database.failures import translate
 from dcron.database.url import parse_url
 from dcron.errors import DatabaseError, DatabaseReplaced, ExitCode
 from tests.support.patience import PATIENCE
@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def file(path: Path) -> Iterator[Database]:
     """A SQLite file with one table, and little patience."""
-    database = Database(f"sqlite:///{path}", patience=0.05)
+    database = open_database(f"sqlite:///{path}", patience=0.05)
     with database.write() as connection:
         connection.execute(text("CREATE TABLE t (x TEXT)"))
     yield database
@@ -107,7 +107,7 @@ def test_a_damaged_file_is_named_with_what_may_help(file: Database, path: Path) 
 
 def test_a_file_of_another_kind_is_named(path: Path) -> None:
     path.write_text("Dear diary, " * 100)
-    failure = failure_of(Database(f"sqlite:///{path}"), "SELECT * FROM t")
+    failure = failure_of(open_database(f"sqlite:///{path}"), "SELECT * FROM t")
     assert str(failure) == f"the database {path} is not a SQLite database"
     assert not is_transient(failure)
     assert path.read_text().startswith("Dear diary")
@@ -128,7 +128,7 @@ def test_a_file_that_is_gone_is_waited_for_and_not_made_anew(file: Database, pat
 
 
 def test_a_file_that_was_replaced_is_refused_until_it_is_opened_anew(file: Database, path: Path) -> None:
-    other = Database(f"sqlite:///{path.with_name('other.db')}")
+    other = open_database(f"sqlite:///{path.with_name('other.db')}")
     with other.write() as connection:
         connection.execute(text("CREATE TABLE other (x TEXT)"))
     other.close()
@@ -162,13 +162,13 @@ def test_a_file_that_goes_in_the_middle_of_a_transaction_is_not_called_read_only
 
 
 def test_a_file_without_tables_is_named(path: Path) -> None:
-    failure = failure_of(Database(f"sqlite:///{path}"), "SELECT * FROM crontab")
+    failure = failure_of(open_database(f"sqlite:///{path}"), "SELECT * FROM crontab")
     assert str(failure) == f"the database {path} has no dcron tables (no such table: crontab)"
 
 
 def test_a_directory_in_the_files_place_is_named(path: Path) -> None:
     path.mkdir()
-    failure = failure_of(Database(f"sqlite:///{path}"))
+    failure = failure_of(open_database(f"sqlite:///{path}"))
     assert str(failure) == f"the database {path} cannot be opened: is a directory"
 
 
@@ -179,9 +179,10 @@ def test_a_file_of_another_account_is_named_with_its_owner(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     path.touch()
-    monkeypatch.setattr("dcron.database.failures.os.open", refuse)
     error = sqlite3.OperationalError("unable to open database file")
-    message = str(database_error(error, parse_url(f"sqlite:///{path}")))
+    with monkeypatch.context() as patch:  # the fixtures remove directories with os.open
+        patch.setattr("dcron.database.failures.os.open", refuse)
+        message = str(translate(error, parse_url(f"sqlite:///{path}")))
     assert message.endswith(
         f"cannot be opened: this account may not read and write it; it belongs to {path.owner()}"
     )
@@ -207,13 +208,13 @@ def test_a_server_that_is_not_there_is_named_without_the_password() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    failure = failure_of(Database(f"postgresql://ann:{SECRET}@127.0.0.1:{port}/cron"))
+    failure = failure_of(open_database(f"postgresql://ann:{SECRET}@127.0.0.1:{port}/cron"))
     assert str(failure).startswith(f"cannot reach the database postgresql://ann:***@127.0.0.1:{port}/cron: ")
     assert is_transient(failure)
 
 
 def test_a_host_that_nobody_knows_is_named_without_the_password() -> None:
-    failure = failure_of(Database(f"postgresql://ann:{SECRET}@no-such-host.invalid/cron"))
+    failure = failure_of(open_database(f"postgresql://ann:{SECRET}@no-such-host.invalid/cron"))
     assert str(failure).startswith(
         "cannot reach the database postgresql://ann:***@no-such-host.invalid/cron: "
     )
@@ -222,20 +223,20 @@ def test_a_host_that_nobody_knows_is_named_without_the_password() -> None:
 @pytest.fixture
 def postgres(postgres_server: str) -> Iterator[Database]:
     """The server's own database, with little patience."""
-    database = Database(postgres_server, patience=0.05)
+    database = open_database(postgres_server, patience=0.05)
     yield database
     database.close()
 
 
 def test_a_database_that_is_not_there_is_named(postgres_server: str) -> None:
     url = make_url(postgres_server).set(database="nowhere", password=SECRET)
-    failure = failure_of(Database(url.render_as_string(hide_password=False)))
+    failure = failure_of(open_database(url.render_as_string(hide_password=False)))
     assert 'database "nowhere" does not exist' in str(failure)
 
 
 def test_a_role_that_is_refused_is_told_without_its_password(postgres_server: str) -> None:
     url = make_url(postgres_server).set(username="nobody_here", password=SECRET)
-    failure = failure_of(Database(url.render_as_string(hide_password=False)))
+    failure = failure_of(open_database(url.render_as_string(hide_password=False)))
     assert "nobody_here" in str(failure)
 
 
@@ -324,7 +325,7 @@ def test_only_what_passes_by_itself_is_tried_again(error: Exception | None, tran
 
 
 def test_a_pooler_that_forgets_prepared_statements_is_served(postgres_server: str) -> None:
-    database = Database(f"{postgres_server}&pgbouncer=true")
+    database = open_database(f"{postgres_server}&pgbouncer=true")
     try:
         for _ in range(10):
             with database.read() as connection:
@@ -368,7 +369,7 @@ def test_a_write_is_noticed_by_whoever_watches(empty_database_url: str, database
 @pytest.mark.slow
 @pytest.mark.skipif("DCRON_TEST_POSTGRES" in os.environ, reason="freezes a server of its own only")
 def test_a_server_that_is_frozen_is_given_up(postgres_server: str) -> None:
-    database = Database(postgres_server, patience=0.2)
+    database = open_database(postgres_server, patience=0.2)
     with database.read() as connection:
         backend = connection.scalar(text("SELECT pg_backend_pid()"))
     assert isinstance(backend, int)
@@ -390,7 +391,7 @@ def test_a_server_that_is_frozen_is_given_up(postgres_server: str) -> None:
 
 
 def test_a_slow_answer_is_waited_for(postgres_server: str) -> None:
-    database = Database(postgres_server, patience=0.2)
+    database = open_database(postgres_server, patience=0.2)
     with database.read() as connection:
         slowly = "SELECT count(*) FROM (SELECT pg_sleep(0.05) FROM generate_series(1, 8)) AS slow"
         assert connection.scalar(text(slowly)) == 8

@@ -3,7 +3,7 @@
 import pytest
 
 from dcron.model import Run, RunState
-from dcron.services.dead_letters import DeadLetters
+from dcron.services.runs.dead_letters import DeadLetters
 from tests.support.stage import Stage
 
 FAILED = RunState.FAILED

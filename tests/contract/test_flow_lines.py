@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import pytest
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.errors import Conflict, Refused, ScheduleError, UsageError
-from dcron.services import dependency_rules
 from dcron.services.bulk_edit import BulkEdit
+from dcron.services.changes import dependency_rules
+from dcron.services.changes.imported import InvalidTasks
 from dcron.services.crontab import Crontab
-from dcron.services.imports import InvalidTasks
-from dcron.store import dependencies
+from dcron.store.planning import dependencies
 from tests.support.patience import PATIENCE
 from tests.support.stage import Stage, definition
 
@@ -105,7 +105,7 @@ def test_more_tasks_than_one_flow_may_have_are_refused(stage: Stage, monkeypatch
 @pytest.fixture
 def people(database_url: str, stage: Stage) -> Iterator[list[Crontab]]:
     """Two of them, with connections of their own."""
-    databases = [Database(database_url, clock=lambda: stage.now) for _ in range(2)]
+    databases = [open_database(database_url, clock=lambda: stage.now) for _ in range(2)]
     yield [Crontab(database, f"person-{number}") for number, database in enumerate(databases)]
     for database in databases:
         database.close()

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dcron.database import Database
+from dcron.database import Database, open_database
 from dcron.errors import Refused
 from dcron.model import RunState, Task, Trigger
-from dcron.services.dead_letters import DeadLetters
-from dcron.store import finishing
-from dcron.store.finishing import RunResult
+from dcron.services.runs.dead_letters import DeadLetters
+from dcron.store.claims import finishing
+from dcron.store.claims.finishing import RunResult
 from tests.support.patience import PATIENCE
 from tests.support.run_queries import find
 from tests.support.stage import LEASE, Stage, at
@@ -294,7 +294,7 @@ def test_steps_that_end_at_the_same_moment_bring_in_the_next_exactly_once(
     database_url: str, stage: Stage
 ) -> None:
     etl = Etl(stage)
-    databases = [Database(database_url, clock=lambda: stage.now) for _ in TRANSFORMS]
+    databases = [open_database(database_url, clock=lambda: stage.now) for _ in TRANSFORMS]
     barrier = threading.Barrier(3, timeout=PATIENCE)
 
     def finish(database: Database, run_id: int) -> None:

@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import event, text
 
 from dcron.errors import NotFound, UsageError
-from dcron.policy.start_times import starts_of
-from dcron.schedule import parse_calendar
+from dcron.policy.forecast.start_times import starts_of
+from dcron.schedule.calendars import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.services.fleet import Fleet
 from dcron.services.forecast import Forecast
-from dcron.store import durations
+from dcron.store.runs import durations
 from tests.support.stage import NOON, Stage, definition
 from tests.support.statistics import ended_run, insert_runs
 

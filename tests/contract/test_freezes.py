@@ -9,18 +9,21 @@ from time import monotonic, sleep
 import pytest
 from sqlalchemy import text
 
-from dcron.database import Database
+from dcron.database import Database, open_database
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import RunState
-from dcron.policy.freezes import state_of
+from dcron.policy.starting.freezes import state_of
 from dcron.services.crontab import Crontab
 from dcron.services.freezes import Freezes
 from dcron.services.history import History
 from dcron.services.undo import Undo
 from dcron.services.why import Why
-from dcron.store import candidates, claims, nodes, planning
 from dcron.store import freezes as store_freezes
-from dcron.store.candidates import Capacity
+from dcron.store.claims import claims
+from dcron.store.nodes import rows as nodes
+from dcron.store.planning import planning
+from dcron.store.runs import candidates
+from dcron.store.runs.candidates import Capacity
 from dcron.store.watch import Look
 from tests.support.patience import PATIENCE
 from tests.support.stage import LEASE, NOON, Stage
@@ -36,7 +39,7 @@ def freezes(stage: Stage) -> Freezes:
 @pytest.fixture
 def other(database_url: str) -> Iterator[Crontab]:
     """The same crontab by connections of its own, with the database's real clock."""
-    with closing(Database(database_url)) as database:
+    with closing(open_database(database_url)) as database:
         yield Crontab(database, "bob@desk")
 
 
@@ -54,7 +57,7 @@ def wait_for_a_lock(database: Database) -> None:
 def test_a_freeze_waits_for_the_starts_that_are_being_recorded(other: Crontab, database_url: str) -> None:
     frozen = []
     freezer = threading.Thread(target=lambda: frozen.append(Freezes(other).freeze()))
-    with closing(Database(database_url)) as database:
+    with closing(open_database(database_url)) as database:
         with database.write(starts=True) as connection:
             database.read_clock(connection)
             freezer.start()
@@ -83,7 +86,7 @@ def test_a_claim_waits_for_a_freeze_that_is_being_written(stage: Stage, database
             started.extend(run.task.name for run in found.started)
 
     claimer = threading.Thread(target=claim)
-    with closing(Database(database_url)) as database:
+    with closing(open_database(database_url)) as database:
         with database.write() as connection:
             database.lock_out_starts(connection)
             # Its clock is ahead of the one of the claim; yet it holds from its commit on.

@@ -7,16 +7,16 @@ import pytest
 from sqlalchemy import select
 
 from dcron.model import RunState
-from dcron.schedule import parse_calendar
-from dcron.schema import changes
+from dcron.policy.history import RecordedChange
+from dcron.schedule.calendars import parse_calendar
+from dcron.schema.tables import changes
 from dcron.services.calendars import Calendars
-from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
 from dcron.services.history import History
 from dcron.services.retention import Retention
+from dcron.services.runs.dead_letters import DeadLetters
 from dcron.services.settings import SharedSettings
-from dcron.store import tasks
-from dcron.store.changes import RecordedChange
+from dcron.store.tasks import rows as tasks
 from tests.support.stage import Stage, definition
 
 
@@ -185,3 +185,35 @@ def test_a_change_that_was_written_by_hand_is_shown_as_it_is(stage: Stage, writt
     assert change.state_after is None
     assert (change.subject, change.fields) == ("a", [])
     assert History(stage.crontab).crontab_at(stage.now).tasks == []
+
+
+def test_the_crontab_of_a_time_leaves_out_a_task_whose_change_cannot_be_read(stage: Stage) -> None:
+    task, other = stage.task("a"), stage.task("b")
+    stage.sql("UPDATE changes SET after = '[]' WHERE task_id = :id", id=task.id)
+    added = stage.now
+    edited_at = stage.forward(minutes=5)
+    stage.crontab.edit(stage.crontab.get("a"), {"timeout": 60.0})
+    history = History(stage.crontab)
+    assert [each.name for each in history.crontab_at(added).tasks] == ["b"]
+    assert [each.name for each in history.crontab_at(edited_at).tasks] == ["a", "b"]
+    # Of a task without a change up to then, its first change has what was there.
+    stage.sql("DELETE FROM changes WHERE action = 'add'")
+    stage.sql("UPDATE changes SET before = '7' WHERE task_id = :id", id=task.id)
+    stage.sql("DELETE FROM crontab WHERE id = :id", id=other.id)
+    assert history.crontab_at(added).tasks == []
+
+
+def test_the_crontab_of_a_time_has_what_sql_changed_from_when_it_was_noticed(stage: Stage) -> None:
+    task = stage.task("a")
+    stage.sql("UPDATE crontab SET command = 'other', version = version + 1 WHERE id = :id", id=task.id)
+    before = stage.forward(minutes=20)
+    noticed = stage.forward(minutes=20)
+    stage.plan()
+    later = stage.forward(minutes=20)
+    stage.crontab.edit(stage.crontab.get("a"), {"timeout": 60.0})
+    then = [History(stage.crontab).crontab_at(each).tasks[0] for each in (before, noticed, later)]
+    assert [(each.command, each.timeout) for each in then] == [
+        (task.command, None),
+        ("other", None),
+        ("other", 60.0),
+    ]

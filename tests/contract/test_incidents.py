@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from dcron.services.database_info import database_facts
 from dcron.services.why import Why
-from dcron.store import clock_steps, epochs
+from dcron.store.nodes import clock_steps, epochs
 from tests.support.stage import Stage
 
 

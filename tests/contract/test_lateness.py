@@ -6,17 +6,17 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from dcron.cli.json_output import task_shape
+from dcron.cli.output.json_output import task_shape
 from dcron.model import LATE_AFTER, Freeze, Trigger
-from dcron.policy.freezes import holds
-from dcron.policy.lanes import MANUAL
+from dcron.policy.starting.freezes import holds
+from dcron.policy.starting.lanes import MANUAL
 from dcron.presentation import humanize
 from dcron.services.dashboard import Dashboard
 from dcron.services.freezes import Freezes
-from dcron.store import cluster_figures
-from dcron.store.search_terms import Term
+from dcron.store.statistics import figures as cluster_figures
 from dcron.store.watch import Look
-from dcron.tui.cells import next_cell, task_status
+from dcron.tui.table.cells import next_cell, task_status
+from dcron.values.lists import Term
 from tests.support.stage import Stage
 
 SEEDS = min(20, int(os.environ.get("DCRON_TEST_SEEDS", "2")))

@@ -11,17 +11,19 @@ from typing import TypeVar
 import pytest
 from sqlalchemy import func, select, text
 
-from dcron.database import Database, is_transient
+from dcron.database import is_transient, open_database
 from dcron.errors import DatabaseError
 from dcron.model import RunState, Task, Trigger
-from dcron.policy import Lane
-from dcron.schema import ALIVE, runs
+from dcron.policy.starting.lanes import Lane
+from dcron.schema.conditions import ALIVE
+from dcron.schema.tables import runs
 from dcron.services.crontab import Crontab
 from dcron.services.fleet import Fleet
-from dcron.store import blocked, claims, finishing
-from dcron.store.candidates import Capacity, ClaimedRun
-from dcron.store.claims import ClaimResult
-from dcron.store.finishing import RunResult
+from dcron.store.claims import claims, finishing
+from dcron.store.claims.claims import ClaimResult
+from dcron.store.claims.finishing import RunResult
+from dcron.store.runs import blocked
+from dcron.store.runs.candidates import Capacity, ClaimedRun
 from tests.support.patience import PATIENCE
 from tests.support.run_queries import held_back
 from tests.support.stage import Stage
@@ -58,7 +60,7 @@ class Racer:
     """One node with connections of its own, that claims, starts and finishes as fast as it can."""
 
     def __init__(self, url: str, stage: Stage, name: str, ledger: Ledger, lane: Lane) -> None:
-        self.database = Database(url, clock=lambda: stage.now)
+        self.database = open_database(url, clock=lambda: stage.now)
         self.stage, self.ledger, self.lane = stage, ledger, lane
         self.node = stage.node(name)
 
@@ -158,7 +160,7 @@ def test_a_queues_limit_holds_over_many_tasks(
 
 
 def test_many_may_set_one_queue_for_the_first_time_at_once(database_url: str, stage: Stage) -> None:
-    databases = [Database(database_url, clock=lambda: stage.now) for _ in range(NODES)]
+    databases = [open_database(database_url, clock=lambda: stage.now) for _ in range(NODES)]
     fleets = [Fleet(Crontab(database, "ann")) for database in databases]
     start = threading.Barrier(NODES, timeout=PATIENCE)
 

@@ -10,7 +10,7 @@ from sqlalchemy.engine import make_url
 from dcron.database import Database
 from dcron.errors import Conflict
 from dcron.model import Definition
-from dcron.schema import changes
+from dcron.schema.tables import changes
 from dcron.services.crontab import Crontab
 
 LINE = Definition(name="nightly", schedule="30 2 * * *", timezone="UTC", command="backup")

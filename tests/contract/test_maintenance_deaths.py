@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import delete, event, insert, select, update
 
 from dcron.agent.maintenance import Maintenance
-from dcron.schema import (
+from dcron.schema.tables import (
     archives,
     changes,
     daily_statistics,
@@ -27,10 +27,10 @@ from dcron.schema import (
 )
 from dcron.services.settings import SharedSettings
 from dcron.store import maintenance
-from dcron.store.archives import ArchiveDays
 from dcron.store.maintenance import Job
-from dcron.store.prune import Prune
-from dcron.store.sum_up import SumUpDays
+from dcron.store.retention.archives import ArchiveDays
+from dcron.store.retention.walk import Prune
+from dcron.store.statistics.sum_up import SumUpDays
 from tests.support.retention import Restless, insert_history, sum_up_all
 from tests.support.stage import Stage
 from tests.support.statistics import sum_up

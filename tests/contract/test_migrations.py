@@ -2,6 +2,8 @@
 
 import multiprocessing
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,11 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.engine import make_url
 
 from dcron import migrations
-from dcron.database import Database, files
+from dcron.database import Database, files, open_database
 from dcron.errors import DatabaseError, SchemaVersionError
-from dcron.schema import SCHEMA_VERSION, metadata
+from dcron.schema.tables import SCHEMA_VERSION, metadata
+from tests.support.older_tables import OLDEST, make_oldest_tables
+from tests.support.patience import PATIENCE
 
 SHAPE_OF_POSTGRES = """
     SELECT 'column', c.relname, a.attname,
@@ -32,11 +36,21 @@ SHAPE_OF_POSTGRES = """
     SELECT 'storage', relname, option_name, option_value
     FROM pg_class, pg_options_to_table(reloptions)
     WHERE relkind = 'r' AND relnamespace = 'dcron'::regnamespace
+    UNION ALL
+    SELECT 'trigger', tgrelid::regclass::text, tgname, pg_get_triggerdef(oid)
+    FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL
+    SELECT 'function', proname, proowner::regrole::text,
+           concat_ws(' ', prosrc, prolang, provolatile, prosecdef, proconfig, proacl)
+    FROM pg_proc WHERE pronamespace = 'dcron'::regnamespace
+    UNION ALL
+    SELECT 'right', relname, relkind::text, concat_ws(' ', relowner::regrole, relacl)
+    FROM pg_class WHERE relnamespace = 'dcron'::regnamespace AND relkind IN ('r', 'S', 'v')
 """
 SHAPE_OF_SQLITE = """
     SELECT 'column', m.name, c.name, c.type || ' ' || c."notnull" || c.pk || ' ' || ifnull(c.dflt_value, '')
     FROM sqlite_master m JOIN pragma_table_xinfo(m.name) c WHERE m.type = 'table'
-    UNION ALL SELECT 'index', tbl_name, name, sql FROM sqlite_master WHERE type = 'index'
+    UNION ALL SELECT type, tbl_name, name, sql FROM sqlite_master WHERE type NOT IN ('table')
     UNION ALL SELECT 'table', name, name, sql LIKE '%AUTOINCREMENT%' FROM sqlite_master WHERE type = 'table'
 """
 STARTING_AT_ONCE = 8
@@ -55,7 +69,7 @@ def shape(connection: Connection) -> set[tuple[str, ...]]:
     texts = (
         tuple(re.sub(r"\s+", " ", str(value)).removesuffix(" NOT VALID") for value in row) for row in rows
     )
-    return {row for row in texts if migrations.VERSION_TABLE not in row and "sqlite_sequence" not in row}
+    return {row for row in texts if "sqlite_sequence" not in row}
 
 
 def checks_in(table: str, sql: str) -> Iterator[tuple[str, ...]]:
@@ -75,16 +89,36 @@ def test_an_empty_database_gets_its_tables(database: Database) -> None:
         assert set(metadata.tables) <= set(inspect(connection).get_table_names())
 
 
-def test_migrations_make_exactly_what_the_schema_says(database: Database) -> None:
-    migrations.prepare(database)
+def test_an_upgrade_makes_exactly_what_a_new_database_gets(
+    database: Database, empty_database_url: str
+) -> None:
+    make_oldest_tables(empty_database_url)
+    assert migrations.upgrade(database) == OLDEST
     with database.write() as connection:
-        migrated = shape(connection)
-        metadata.drop_all(connection)
-        metadata.create_all(connection)
-        assert shape(connection) == migrated
-    assert {row[0] for row in migrated} >= {"column", "constraint", "index"}
-    named = {row[2] for row in migrated}
+        upgraded = shape(connection)
+        if database.is_sqlite:
+            for table in inspect(connection).get_table_names():
+                connection.execute(text(f"DROP TABLE {table}"))
+        else:
+            connection.execute(text("DROP SCHEMA dcron CASCADE"))
+    migrations.prepare(database)
+    with database.read() as connection:
+        new = shape(connection)
+    assert new == upgraded
+    kinds = {row[0] for row in new}
+    assert kinds >= {"column", "constraint", "index", "trigger"}
+    assert database.is_sqlite or kinds >= {"function", "right", "storage"}
+    named = {row[2] for row in new}
     assert named >= {"planned_version", "runs_final_finished", "crontab_name_letters", "runs_next"}
+    assert len([row for row in new if row[0] == "trigger"]) == (27 if database.is_sqlite else 4)
+
+
+def test_only_an_upgrade_needs_alembic(empty_database_url: str) -> None:
+    make = (
+        "import sys; from dcron import migrations; from dcron.database import open_database;"
+        " migrations.prepare(open_database(sys.argv[1])); sys.exit('alembic' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", make, empty_database_url], timeout=PATIENCE).returncode == 0
 
 
 def test_the_newest_migration_is_the_one_the_program_wants() -> None:
@@ -110,7 +144,7 @@ def test_preparing_twice_changes_nothing(database: Database) -> None:
 
 def start_up(url: str, wal: bool, barrier: Any, answers: Any) -> None:
     """What the first call of any dcron process does; its failure, or the version it found."""
-    database = Database(url)
+    database = open_database(url)
     if wal:
         files.wal_is_safe = lambda version=(): True
     barrier.wait()
@@ -194,7 +228,7 @@ def guest_url(postgres_server: str) -> Iterator[str]:
 
 @pytest.fixture
 def guest(guest_url: str) -> Iterator[Database]:
-    database = Database(guest_url)
+    database = open_database(guest_url)
     yield database
     database.close()
 

@@ -6,8 +6,8 @@ import time
 import psycopg
 import pytest
 
-from dcron.database import Database
-from dcron.database.notify import WAKE_CHANNEL
+from dcron.database import open_database
+from dcron.database.change_watch import WAKE_CHANNEL
 from tests.support.cli import until
 from tests.support.patience import PATIENCE
 
@@ -17,7 +17,7 @@ FLOOD = 2.0
 
 @pytest.mark.slow
 def test_a_flood_of_notices_wakes_a_watch_ten_times_a_second_at_most(postgres_server: str) -> None:
-    database = Database(postgres_server)
+    database = open_database(postgres_server)
     watch, stop, woken = database.watch(), threading.Event(), []
     sent = 0
 

@@ -1,19 +1,14 @@
 """No text of a task adds a line to a crontab file or removes one."""
 
 import json
-from typing import Any
 
 import pytest
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from dcron import migrations
 from dcron.crontabfile import BadFile, read, write
-from dcron.database import Database
 from dcron.errors import UsageError
 from dcron.model import Definition
 from dcron.services.bulk_edit import BulkEdit
-from dcron.services.crontab import Crontab
 from tests.support.stage import Stage
 
 LINE = "* * * * * touch /tmp/injected"
@@ -112,32 +107,3 @@ def test_the_database_refuses_control_characters(stage: Stage, column: str, valu
 def test_an_account_with_a_line_end_is_refused_with_a_sentence(stage: Stage) -> None:
     with pytest.raises(UsageError, match=r"user: 'ann\\nroot' has a line end"):
         stage.task("mine", user="ann\nroot")
-
-
-OLD: list[dict[str, Any]] = [
-    {"name": "zone", "timezone": "UTC\n" + LINE},
-    {"name": "account", "user": "ann\nroot"},
-    {"name": "schedule", "schedule": "*/10 * * * *\r" + LINE},
-    {"name": "calendar", "except_calendar": "days\n" + LINE},
-    {"name": "fine", "timezone": "Asia/Tokyo"},
-]
-
-
-def test_an_upgrade_cleans_what_is_there(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as earlier:
-        earlier.setattr(migrations, "SCHEMA_VERSION", "0003")
-        migrations.upgrade(database)
-    with database.write() as connection:
-        for old in OLD:
-            line = {"schedule": "@daily", "command": "true", "planned_version": 1, **old}
-            columns = ", ".join(f'"{name}"' for name in line)
-            places = ", ".join(f":{name}" for name in line)
-            connection.execute(text(f"INSERT INTO crontab ({columns}) VALUES ({places})"), line)
-    assert migrations.upgrade(database) == "0003"
-    found = {task.name: task for task in Crontab(database, "tester@here").tasks()}
-    assert found["zone"].timezone == f"UTC?{LINE}"
-    assert found["account"].user == "ann?root"
-    assert found["schedule"].schedule == f"*/10 * * * *?{LINE}"
-    assert found["calendar"].except_calendar == f"days?{LINE}"
-    assert [name for name, task in found.items() if task.planned_version == 1] == ["fine"]
-    assert found["fine"].source is None

@@ -11,16 +11,17 @@ from sqlalchemy import event, select
 from dcron.agent import spool
 from dcron.agent.execution import output_mail
 from dcron.agent.notifier import Notifier
-from dcron.channels import Channel
+from dcron.config.channels import Channel
 from dcron.errors import UsageError
 from dcron.model import Notification, RunState
 from dcron.notifying import Message, Outcome, Result
-from dcron.schema import notifications
+from dcron.schema.tables import notifications
 from dcron.services.settings import SharedSettings
-from dcron.store import finishing, output
-from dcron.store import notifications as outbox
-from dcron.store.finishing import RunResult
-from dcron.store.output import Chunk
+from dcron.store.alerts import notifications as outbox
+from dcron.store.claims import finishing
+from dcron.store.claims.finishing import RunResult
+from dcron.store.runs import output
+from dcron.values.lists import Chunk
 from dcron.warden import journal
 from tests.support.stage import Stage
 

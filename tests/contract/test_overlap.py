@@ -9,9 +9,10 @@ from sqlalchemy import text
 
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.services.dashboard import Dashboard
-from dcron.store import blocked, finishing
-from dcron.store.finishing import RunResult
-from dcron.store.search_terms import Term
+from dcron.store.claims import finishing
+from dcron.store.claims.finishing import RunResult
+from dcron.store.runs import blocked
+from dcron.values.lists import Term
 from tests.support.patience import PATIENCE
 from tests.support.run_queries import find, held_back, reasons, states, times
 from tests.support.stage import LEASE, Stage, at

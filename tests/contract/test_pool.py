@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from statistics import median
 
@@ -14,10 +14,11 @@ import pytest
 from sqlalchemy import text
 
 from dcron import migrations
-from dcron.database import Database, pool
+from dcron.database import Database, open_database, pool
+from dcron.errors import DatabaseError
 from dcron.model import RunState
 from dcron.services.crontab import Crontab
-from dcron.store.runs import RunFilter
+from dcron.store.runs.rows import RunFilter
 from tests.support.cli import DCRON, until
 from tests.support.databases import new_database
 from tests.support.stage import definition
@@ -25,6 +26,7 @@ from tests.support.stage import definition
 COUNT = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
 
 ASLEEP = text(COUNT.text + " AND wait_event = 'PgSleep'")
+TAKE = text("SELECT pg_advisory_xact_lock(77)")
 WAKE = text(
     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
     " WHERE datname = current_database() AND wait_event = 'PgSleep'"
@@ -33,13 +35,21 @@ WAKE = text(
 
 @pytest.fixture
 def database(postgres_server: str, tmp_path: Path) -> Iterator[Database]:
-    with new_database(postgres_server, tmp_path) as url, closing(Database(url)) as database:
+    with new_database(postgres_server, tmp_path) as url, closing(open_database(url)) as database:
         yield database
 
 
 def work(database: Database, seconds: float) -> None:
     with database.write() as connection:
         connection.execute(text("SELECT pg_sleep(:seconds)"), {"seconds": seconds})
+
+
+def take(database: Database) -> float:
+    """Return the seconds that it took to get the lock."""
+    began = time.monotonic()
+    with database.write() as connection:
+        connection.execute(TAKE)
+    return time.monotonic() - began
 
 
 def count_asleep(database: Database) -> int:
@@ -69,7 +79,7 @@ def test_two_that_work_at_once_have_a_connection_each(database: Database) -> Non
 def test_who_waits_for_long_gets_a_connection_of_its_own(database: Database) -> None:
     with ThreadPoolExecutor(2) as threads:
         both = [threads.submit(work, database, 60) for _ in range(2)]
-        with closing(Database(database.address.url.render_as_string(hide_password=False))) as other:
+        with closing(open_database(database.address.url.render_as_string(hide_password=False))) as other:
             until(lambda: count_asleep(other) == pool.SIZE)
             assert count(database) == pool.SIZE + 1 + 1
             assert not any(each.done() for each in both), "a heartbeat waits for nothing that others wait for"
@@ -129,3 +139,26 @@ def usual(database: Database, seconds: float) -> float:
         found.append(count(database))
         time.sleep(0.05)
     return median(found)
+
+
+def test_a_transaction_that_falls_silent_within_a_pipeline_gives_up_its_locks(database: Database) -> None:
+    with database.read() as connection:
+        if not connection.scalar(text("SELECT current_setting('transaction_timeout', true)")):
+            pytest.skip("this server cannot end a transaction")
+    database.transaction_limit = 1.0
+    with (
+        closing(database.sibling(patience=5.0)) as other,
+        suppress(DatabaseError),
+        database.write() as connection,
+    ):
+        connection.execute(text("SELECT 1"))
+        server = connection.connection.driver_connection.pgconn  # type: ignore[union-attr]
+        server.enter_pipeline_mode()
+        server.send_query_params(TAKE.text.encode(), None)
+        server.send_flush_request()
+        server.flush()
+        time.sleep(0.5)
+        with ThreadPoolExecutor(1) as thread:
+            taken = thread.submit(take, other)
+        server.finish()
+    assert taken.result() < 5.0

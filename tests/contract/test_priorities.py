@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from dcron.policy.lanes import HEAD_START
+from dcron.policy.starting.lanes import HEAD_START
 from tests.support.stage import Stage
 
 NEVER = "0 0 1 1 *"

@@ -4,60 +4,45 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, Row, event, text
 from sqlalchemy.engine import make_url
 
 from dcron.model import LAST_RUN, Run, RunState
-from dcron.policy import Lane
+from dcron.policy.starting.lanes import Lane
 from dcron.policy.statistics import Span
-from dcron.schema import alerts as alerts_table
-from dcron.store import (
-    alert_causes,
-    alert_list,
-    alerts,
-    audit_log,
-    blocked,
-    changes,
-    claims,
-    clock_steps,
-    daily_statistics,
-    dependencies,
-    durations,
-    epochs,
-    events,
-    expiry,
-    finished_runs,
-    finishing,
-    held_claims,
-    history,
-    listings,
-    nodes,
-    notifications,
-    output,
-    planning,
-    queues,
-    reaping,
-    report_facts,
-    runs,
-    skipping,
-    tasks,
-    unclaimable,
-)
-from dcron.store.candidates import Capacity
+from dcron.schema.tables import alerts as alerts_table
+from dcron.store import alert_causes, changes, history, listings, report_facts
+from dcron.store.alerts import flapping, notifications
+from dcron.store.alerts import listing as alert_list
+from dcron.store.alerts import rows as alerts
 from dcron.store.changes import ChangeFilter
-from dcron.store.claims import ClaimResult
-from dcron.store.finished_runs import Place
-from dcron.store.finishing import RunResult
-from dcron.store.retention import EARLIEST, History
-from dcron.store.runs import RunFilter
-from dcron.store.search_terms import Term
-from dcron.store.step_snapshot import take_snapshot
-from dcron.store.upkeep import take_upkeep
+from dcron.store.claims import claims, finishing
+from dcron.store.claims import held as held_claims
+from dcron.store.claims.claims import ClaimResult
+from dcron.store.claims.finishing import RunResult
+from dcron.store.claims.snapshot import take_snapshot
+from dcron.store.nodes import clock_steps, epochs
+from dcron.store.nodes import rows as nodes
+from dcron.store.planning import dependencies, events, planning
+from dcron.store.retention.history import EARLIEST, History
+from dcron.store.runs import blocked, durations, output, skipping, unclaimable
+from dcron.store.runs import rows as runs
+from dcron.store.runs.candidates import Capacity
+from dcron.store.runs.rows import RunFilter
+from dcron.store.statistics import daily as daily_statistics
+from dcron.store.statistics import finished_runs
+from dcron.store.statistics.finished_runs import Place
+from dcron.store.tasks import queues
+from dcron.store.tasks import rows as tasks
+from dcron.store.upkeep import expiry, reaping
+from dcron.store.upkeep.steps import take_upkeep
 from dcron.store.watch import Look
+from dcron.values.lists import Term
 from tests.support.stage import NOON, Stage
 
 LINES = 20_000
@@ -189,7 +174,15 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "is_behind": lambda connection, stage: clock_steps.is_behind(connection, NOON),
     "early_run": lambda connection, stage: clock_steps.early_run(connection, 1, NOON, 1),
     "settled_between": lambda connection, stage: clock_steps.settled_between(connection, 1, NOON, NOON),
-    "upkeep": lambda connection, stage: take_upkeep(connection, NODE, NOON, ["prune"], ["ops", "mailto"]),
+    "upkeep": lambda connection, stage: take_upkeep(
+        connection, stage.database, NODE, NOON, ["watch"], ["prune"], ["ops", "mailto"]
+    ),
+    "alerts that flap": lambda connection, stage: flapping.find(
+        connection,
+        [cast("Row[Any]", SimpleNamespace(id=1, task_id=7, kind="failing"))],
+        3600,
+        NOON,
+    ),
     "waiting channels": lambda connection, stage: notifications.waiting_channels(
         connection, ["ops", "mailto"], NOON
     ),
@@ -243,8 +236,8 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     ),
     "the changes of a batch": lambda connection, stage: changes.of_batch(connection, "b123456789"),
     "the undo of a change": lambda connection, stage: changes.undos_of(connection, [77]),
-    "the last change by name": lambda connection, stage: audit_log.last_of_name(connection, "line-77"),
-    "the last change of a line": lambda connection, stage: audit_log.last_state(connection, 77),
+    "the last change by name": lambda connection, stage: changes.last_of_name(connection, "line-77"),
+    "the last change of a line": lambda connection, stage: changes.last_of_task(connection, 77),
     "a page of dead letters": lambda connection, stage: listings.dead_letters(
         connection, (), 9000, 200, NOON
     ),
@@ -272,8 +265,8 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "runs alive at a time": lambda connection, stage: history.alive_at(
         connection, stage.crontab.find_run(LINES + 7), NOON, 5
     ),
-    "changes of a task": lambda connection, stage: history.task_changes(connection, 77),
-    "the task of a name": lambda connection, stage: history.task_of_name(connection, "line-77", NOON),
+    "changes of a task": lambda connection, stage: changes.typed_of_task(connection, 77),
+    "the task of a name": lambda connection, stage: changes.task_of_name(connection, "line-77", NOON),
     "nodes at a time": lambda connection, stage: (
         history.nodes_at(connection, NOON, 5),
         history.last_node(connection, NOON),
@@ -300,7 +293,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "nodes lost": lambda connection, stage: report_facts.lost_nodes(
         connection, Span(NOON - timedelta(days=2), NOON)
     ),
-    "changes of a day": lambda connection, stage: report_facts.changes_since(
+    "changes of a day": lambda connection, stage: changes.in_span(
         connection, Span(NOON, NOON + timedelta(days=2))
     ),
     "open alerts": lambda connection, stage: alert_list.page(connection, closed=False, before_id=9),

@@ -10,14 +10,17 @@ from functools import partial
 import pytest
 from sqlalchemy import select, update
 
-from dcron.database import Database, is_transient
+from dcron.database import Database, is_transient, open_database
 from dcron.errors import Conflict, DatabaseError, NotFound, Refused
 from dcron.model import RunState, Trigger
-from dcron.policy import Lane
-from dcron.schema import runs
+from dcron.policy.starting.lanes import Lane
+from dcron.schema.tables import runs
 from dcron.services.crontab import Crontab
-from dcron.store import claims, nodes, reaping, tasks
-from dcron.store.candidates import Capacity
+from dcron.store.claims import claims
+from dcron.store.nodes import rows as nodes
+from dcron.store.runs.candidates import Capacity
+from dcron.store.tasks import rows as tasks
+from dcron.store.upkeep import reaping
 from tests.support.patience import PATIENCE
 from tests.support.stage import LEASE, Stage
 
@@ -69,7 +72,7 @@ def naive_protocol(database: Database, node: str, stage: Stage, meet: Callable[[
 @pytest.fixture
 def claimers(database_url: str, stage: Stage) -> Iterator[list[tuple[Database, str]]]:
     """Nodes with connections of their own."""
-    databases = [Database(database_url, clock=lambda: stage.now) for _ in range(CLAIMERS)]
+    databases = [open_database(database_url, clock=lambda: stage.now) for _ in range(CLAIMERS)]
     yield [(database, stage.node(f"web-{number}")) for number, database in enumerate(databases)]
     for database in databases:
         database.close()
@@ -222,7 +225,7 @@ def test_a_cancellation_waits_for_whoever_is_at_work_on_the_line(database_url: s
     """Else both would put a turn in the place of the one that is cancelled."""
     turn = stage.turn(stage.task("contended"))
     assert turn
-    impatient = Database(database_url, clock=lambda: stage.now, patience=0.3)
+    impatient = open_database(database_url, clock=lambda: stage.now, patience=0.3)
     try:
         service = Crontab(impatient, "cy")
         with stage.database.write() as connection:

@@ -5,7 +5,7 @@ from typing import Any
 from dcron.model import Run, RunState, SkipCode, Trigger
 from dcron.services.fleet import Fleet
 from dcron.services.why import Why
-from dcron.store.candidates import ClaimedRun
+from dcron.store.runs.candidates import ClaimedRun
 from tests.support.stage import Stage, at
 
 NEVER = "0 0 1 1 *"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dcron.agent.notifier import Notifier
-from dcron.channels import Channel
+from dcron.config.channels import Channel
 from dcron.model import RunState
 from dcron.notifying import Message, Outcome, Result
 from dcron.services.alerts import Alerts

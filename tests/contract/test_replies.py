@@ -8,7 +8,8 @@ from sqlalchemy.exc import IntegrityError
 
 from dcron.database.compiled import compiled
 from dcron.errors import DatabaseError
-from dcron.schema import Instant, queues
+from dcron.schema.tables import queues
+from dcron.schema.types import Instant
 from tests.support.stage import Stage
 
 

@@ -9,9 +9,10 @@ from sqlalchemy import delete
 from dcron.errors import UsageError
 from dcron.model import Task
 from dcron.policy.statistics import Totals
-from dcron.schema import runs
+from dcron.schema.tables import runs
 from dcron.services.report import AlertGroup, CrontabReport, Reports
-from dcron.store import alert_list, report_facts
+from dcron.store import changes, report_facts
+from dcron.store.alerts import listing as alert_list
 from tests.support.alerts import insert_alert
 from tests.support.stage import NOON, Stage
 from tests.support.statistics import ended_run, insert_runs, sum_up
@@ -148,8 +149,28 @@ def test_a_long_span_is_read_page_by_page(stage: Stage, monkeypatch: pytest.Monk
     expected = report(stage)
     monkeypatch.setattr(report_facts, "WINDOW", 3)
     monkeypatch.setattr(report_facts, "_PAGE", 2)
+    monkeypatch.setattr(changes, "PAGE", 2)
     found = report(stage)
     assert found == expected
+
+
+def test_the_latest_thousand_changes_are_shown(sqlite_stage: Stage) -> None:
+    stage = sqlite_stage
+    task = stage.task("a", "@yearly")
+    copy = "INSERT INTO changes (at, actor, action, kind, task_id, task, version, before, after)"
+    same = "SELECT at, actor, 'set', kind, task_id, task, version, after, after FROM changes LIMIT 1"
+    for _ in range(999):
+        stage.sql(f"{copy} {same}")
+    stage.forward(minutes=1)
+    found = report(stage, TODAY)
+    assert (len(found.changes), found.more_changes) == (1000, False)
+    assert (found.changes[-1].action, found.changes[0].fields) == ("add", [])
+    stage.crontab.edit(task, {"timeout": 5.0})
+    stage.forward(minutes=1)
+    found = report(stage, TODAY)
+    assert (len(found.changes), found.more_changes) == (1000, True)
+    assert [each.action for each in (found.changes[0], found.changes[-1])] == ["set", "set"]
+    assert found.changes[0].fields == ["timeout"]
 
 
 def test_nothing_happened(stage: Stage) -> None:

@@ -11,7 +11,7 @@ from dcron.agent.maintenance import Maintenance
 from dcron.errors import DatabaseError
 from dcron.model import Definition
 from dcron.policy.retention import MOST_BAD
-from dcron.schema import (
+from dcron.schema.tables import (
     alerts,
     changes,
     crontab,
@@ -25,10 +25,10 @@ from dcron.schema import (
 )
 from dcron.services.settings import SharedSettings
 from dcron.store import maintenance
-from dcron.store.finished_runs import Place
 from dcron.store.maintenance import HOLD, Hold
-from dcron.store.prune import Prune
-from dcron.store.retention import EARLIEST, Deleted, History
+from dcron.store.retention.history import EARLIEST, Deleted, History
+from dcron.store.retention.walk import Prune
+from dcron.store.statistics.finished_runs import Place
 from tests.support.retention import (
     Restless,
     insert_history,

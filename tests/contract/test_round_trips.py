@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from dcron.database import Database
+from dcron.database import Database, open_database
 from tests.support.node import HandNode, StandingClock, World
 
 pytestmark = pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
@@ -44,7 +44,7 @@ class Wire:
 @pytest.fixture
 def world(database_url: str) -> Iterator[World]:
     clock = StandingClock()
-    database = Database(database_url, clock=clock)
+    database = open_database(database_url, clock=clock)
     yield World(database, clock)
     database.close()
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select, text
 
 from dcron.policy.selectors import Requirement, Selector
-from dcron.schema import crontab
+from dcron.schema.tables import crontab
 from dcron.store import selectors
 from tests.support.stage import Stage
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,15 @@ from sqlalchemy import insert, select, update
 
 from dcron.agent import notifier as notifier_module
 from dcron.agent.notifier import MOST_AT_ONCE, Notifier
-from dcron.channels import Channel
+from dcron.config.channels import Channel
 from dcron.errors import DatabaseError, NotFound
 from dcron.model import Notification
 from dcron.notifying import Message, Outcome, Result
-from dcron.schema import alerts, nodes, notifications
+from dcron.schema.tables import alerts, nodes, notifications
 from dcron.services.channels import Channels
 from dcron.services.settings import SharedSettings
-from dcron.store import notifications as outbox
-from dcron.store import upkeep
+from dcron.store.alerts import notifications as outbox
+from dcron.store.upkeep import steps as upkeep
 from tests.support.cluster import wait_for
 from tests.support.stage import Stage
 
@@ -287,6 +288,21 @@ def test_a_failure_is_tried_again_later_each_time(stage: Stage, outside: Outside
     assert {row.error for row in rows(stage)} == {None}
 
 
+def test_a_receiver_that_asks_for_time_gets_it(stage: Stage, outside: Outside) -> None:
+    node = notifier(stage)
+    notify(stage)
+    stage.forward(seconds=10)
+    for asked, wait in ((600.0, 600), (5.0, 120), (86_400.0, 3600)):
+        outside.answer = lambda _, asked=asked: replace(BAD, retry_after=asked)  # type: ignore[misc]
+        tried = len(outside.received)
+        step(node)
+        assert len(outside.received) == tried + 1
+        stage.forward(seconds=wait - 1)
+        step(node)
+        assert len(outside.received) == tried + 1
+        stage.forward(seconds=1)
+
+
 def test_new_notifications_wait_for_a_channel_that_fails(stage: Stage, outside: Outside) -> None:
     node = notifier(stage)
     notify(stage)
@@ -482,7 +498,9 @@ def test_the_heartbeat_finds_what_waits(stage: Stage) -> None:
 
     def waits(*channels: str) -> bool:
         with stage.database.read() as connection:
-            return upkeep.take_upkeep(connection, node_id, stage.now, (), channels).has_notifications
+            database, now = stage.database, stage.now
+            found = upkeep.take_upkeep(connection, database, node_id, now, (), (), channels)
+            return found.has_notifications
 
     assert not waits("ops", "mailto")
     notify(stage, channel="mailto:ann@example.org")

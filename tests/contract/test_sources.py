@@ -6,7 +6,7 @@ import pytest
 
 from dcron.errors import Refused
 from dcron.model import Definition
-from dcron.services.imports import Imported, NotAgreed
+from dcron.services.changes.imported import Imported, NotAgreed
 from tests.support.stage import Stage, definition
 
 WEB_1, WEB_2 = "import:web-1:ann:/srv/crontab", "import:web-2:ann:/srv/crontab"
@@ -63,7 +63,7 @@ def test_a_file_may_adopt_tasks(stage: Stage) -> None:
 
 def test_an_open_account_is_refused_where_it_would_be_root(stage: Stage) -> None:
     lines = [replace(definition("open"), command="another"), mine()]
-    with pytest.raises(Refused, match=r"1 of the tasks name no account \(open\), and root imports them"):
+    with pytest.raises(Refused, match=r"1 of the tasks names no account \(open\), and root imports them"):
         stage.crontab.import_tasks(lines, WEB_1, by_root=True)
     stage.crontab.import_tasks([definition("before")], WEB_1)  # no agent is there that could be root
     stage.node("web-1", account="root", any_account=True)

@@ -12,11 +12,11 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.services.additions import Additions
 from tests.support.stage import Stage, definition
 
-MOST_OF_ADD = 10
+MOST_OF_ADD = 11
 """Most statements of `dcron add`, with those that set up the connection, BEGIN and COMMIT."""
 
 ACTS: dict[str, tuple[int, Callable[[Stage], object]]] = {
@@ -47,7 +47,7 @@ def test_adding_a_task_sends_few_statements_from_connect_to_commit(
     stage: Stage, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = _recorded(monkeypatch)
-    database = Database(database_url)
+    database = open_database(database_url)
     addition = Additions(database, "ann@desk").add(definition("new"), numbered=True)
     database.close()
     assert addition.row.task.name == "new"

@@ -1,7 +1,7 @@
 """Days are summed up once their runs have ended, and the sums outlive the runs."""
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,10 +12,10 @@ from sqlalchemy import delete, select
 from dcron.errors import NotFound, UsageError
 from dcron.model import RunState
 from dcron.policy.statistics import Statistics, Totals
-from dcron.schema import daily_statistics, runs, summed_days
+from dcron.schema.tables import daily_statistics, runs, summed_days
 from dcron.services.statistics import RunStatistics
-from dcron.store import finished_runs
-from dcron.store.sum_up import SumUpDays
+from dcron.store.statistics import finished_runs
+from dcron.store.statistics.sum_up import SumUpDays
 from tests.support.stage import NOON, Stage
 from tests.support.statistics import ended_run, insert_runs, sum_up, take
 
@@ -60,7 +60,7 @@ def test_a_day_is_summed_up_once_and_six_hours_after_its_end(stage: Stage) -> No
 
 
 def test_a_day_is_counted_page_by_page(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dcron.store.sum_up.ROWS", 2)
+    monkeypatch.setattr("dcron.store.statistics.sum_up.ROWS", 2)
     monkeypatch.setattr(finished_runs.page, "__defaults__", (3,))
     same_time = [ended_run(YESTERDAY, task_id=1 + number % 5, task=f"t{number % 5}") for number in range(10)]
     later = [ended_run(YESTERDAY + timedelta(hours=number), task_id=9, task="late") for number in range(7)]
@@ -260,7 +260,7 @@ def test_statistics_of_one_task_by_a_prefix_and_of_a_removed_one(stage: Stage) -
         report(stage, NOON + timedelta(hours=1))
 
 
-def test_nodes_queues_and_hours_are_counted_from_runs(stage: Stage) -> None:
+def test_nodes_and_queues_are_counted_from_runs(stage: Stage) -> None:
     hours = [NOON - timedelta(hours=hour) for hour in (1, 2, 2)]
     rows: Sequence[dict[str, Any]] = [ended_run(at, seconds=0, queue=f"q{at.hour}") for at in hours]
     insert_runs(stage.database, [*rows, ended_run(NOON - timedelta(hours=3), "skipped", queue="default")])
@@ -271,9 +271,7 @@ def test_nodes_queues_and_hours_are_counted_from_runs(stage: Stage) -> None:
 
     assert counts(statistics.by_node(since).found) == {"web-1": (3, 0), "": (0, 1)}
     assert counts(statistics.by_queue(since).found) == {"q11": (1, 0), "q10": (2, 0), "default": (0, 1)}
-    by_hour = statistics.by_hour(since, UTC)
-    assert counts(by_hour.found) == {"11:00": (1, 0), "10:00": (2, 0), "09:00": (0, 1)}
-    assert by_hour.pruned_until is None
+    assert statistics.by_queue(since).pruned_until is None
     insert_runs(stage.database, [ended_run(YESTERDAY)])
     sum_up(stage.database)
     stage.sql("UPDATE summed_days SET pruned_at = summed_at")

@@ -6,15 +6,15 @@ import pytest
 
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import Run, RunState, Task, Trigger
-from dcron.policy import read_lane
+from dcron.policy.starting.lanes import read_lane
 from dcron.services.dashboard import Dashboard
-from dcron.services.dead_letters import DeadLetters
 from dcron.services.history import History
+from dcron.services.runs.dead_letters import DeadLetters
+from dcron.services.runs.trials import Trials
 from dcron.services.statistics import RunStatistics
-from dcron.services.trials import Trials
-from dcron.store.candidates import ClaimedRun
-from dcron.store.listings import RunListFilter
-from dcron.store.runs import RunFilter
+from dcron.store.runs.candidates import ClaimedRun
+from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import RunListFilter
 from tests.support.run_queries import find
 from tests.support.stage import Stage
 

@@ -12,16 +12,16 @@ from sqlalchemy import select
 from dcron.crontabfile import write
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import RunState, Task
-from dcron.schedule import parse_calendar
-from dcron.schema import changes
+from dcron.policy.history import RecordedChange, state_of
+from dcron.schedule.calendars import parse_calendar
+from dcron.schema.tables import changes
 from dcron.services.calendars import Calendars
 from dcron.services.fleet import Fleet
 from dcron.services.history import History
+from dcron.services.runs.trials import Trials
 from dcron.services.settings import SharedSettings
-from dcron.services.trials import Trials
 from dcron.services.undo import AlreadyUndone, LaterChanges, Undo
-from dcron.store.changes import RecordedChange, state_of
-from dcron.store.runs import RunFilter
+from dcron.store.runs.rows import RunFilter
 from dcron.store.sql_deletions import FindDeletions
 from tests.support.stage import Stage, definition
 from tests.support.statistics import do_round

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from dcron.database import Database, change_watch
+from dcron.database import Database, change_watch, open_database
 from tests.support.patience import PATIENCE
 
 QUIET = 0.7
@@ -18,7 +18,7 @@ QUIET = 0.7
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path / 'dcron.db'}")
+    database = open_database(f"sqlite:///{tmp_path / 'dcron.db'}")
     with database.write() as connection:
         connection.execute(text("CREATE TABLE t (x INTEGER)"))
     yield database
@@ -90,7 +90,7 @@ def test_a_linked_file_is_watched_where_it_is(file: Database, tmp_path: Path) ->
     (tmp_path / "elsewhere").mkdir()
     link = tmp_path / "elsewhere" / "link.db"
     link.symlink_to(tmp_path / "dcron.db")
-    linked = Database(f"sqlite:///{link}")
+    linked = open_database(f"sqlite:///{link}")
     with watched(linked) as woken:
         wait_for(lambda: len(woken) == 1)
         insert(file)

@@ -1,7 +1,15 @@
-"""Why a task did, did not, or will not run: a cause for everything that dcron does, or leaves out."""
+"""Why a task did, did not, or will not run: a cause for everything that dcron does, or leaves out.
 
-from collections.abc import Sequence
+Every answer of these tests is in `tests/data/why.json`, with codes, facts and sentences.
+`DCRON_ANSWERS=write pytest -n 0 -m "slow or not slow" -k "not postgres"` on this file writes it anew.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -10,16 +18,64 @@ from sqlalchemy import insert
 
 from dcron.errors import NotFound
 from dcron.model import Run, RunState
-from dcron.schedule import parse_calendar
-from dcron.schema import runs
+from dcron.schedule.calendars import parse_calendar
+from dcron.schema.tables import events, runs, summed_days
 from dcron.services.calendars import Calendars
-from dcron.services.dead_letters import DeadLetters
+from dcron.services.changes.restored import DumpService
 from dcron.services.fleet import Fleet
-from dcron.services.triggers import Triggers
+from dcron.services.freezes import Freezes
+from dcron.services.runs.dead_letters import DeadLetters
+from dcron.services.runs.triggers import Triggers
 from dcron.services.why import Cause, Span, Why
+from dcron.store.nodes import clock_steps, epochs
+from tests.support.alerts import insert_alert
 from tests.support.stage import NOON, Stage, at
 
 HOUR = 3600.0
+ROOT = Path(__file__).parents[2]
+ANSWERS = ROOT / "tests" / "data" / "why.json"
+MOST_ANSWERS = 50
+"""Of a test with more answers none is on file."""
+WRITES = os.environ.get("DCRON_ANSWERS") == "write"
+
+
+@pytest.fixture(autouse=True)
+def answers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Compare all answers of a test with those on file; they are the same on both databases."""
+    given: list[list[dict[str, Any]]] = []
+    explain = Why.explain
+
+    def recording(asked: Why, *about: Any) -> list[Cause]:
+        found = explain(asked, *about)
+        given.append([_on_file(cause) for cause in found])
+        return found
+
+    monkeypatch.setattr(Why, "explain", recording)
+    yield
+    if not given or len(given) > MOST_ANSWERS:
+        return
+    test = re.sub(r"sqlite-?|postgres-?", "", request.node.name).removesuffix("[]")
+    on_file = json.loads(ANSWERS.read_text()) if ANSWERS.exists() else {}
+    if WRITES:
+        on_file[test] = given
+        ANSWERS.write_text(json.dumps(dict(sorted(on_file.items())), indent=1, ensure_ascii=False) + "\n")
+    assert given == on_file[test]
+
+
+def _on_file(cause: Cause) -> dict[str, Any]:
+    """Return the cause as the file has it, without the name of the account that runs the tests."""
+    facts = {key: "LOGIN" if key == "login" and value else value for key, value in cause.facts.items()}
+    written = {"code": cause.code, "sentence": cause.sentence, "facts": dict(sorted(facts.items()))}
+    text = re.sub(r"\(as \w+\)", "(as LOGIN)", json.dumps(written, default=str))
+    return json.loads(text)  # type: ignore[no-any-return]
+
+
+def test_every_code_is_on_file_and_documented() -> None:
+    table = (ROOT / "docs" / "cli.md").read_text().partition("each cause has a stable `code`:")[2]
+    rows = [line for line in table.partition("\n### ")[0].splitlines() if line.startswith("| `")]
+    documented = {code for row in rows for code in re.findall(r"`([a-z-]+)`", row) if code != "keep_runs"}
+    written = json.loads(ANSWERS.read_text())
+    assert {cause["code"] for each in written.values() for answer in each for cause in answer} == documented
 
 
 def why(stage: Stage, name: str, when: datetime | Span | None = None) -> list[Cause]:
@@ -260,7 +316,7 @@ def test_a_line_that_was_not_there_yet_or_is_gone_says_so(stage: Stage) -> None:
     cause = only(stage, "backup", at("11:50"), "not-yet")
     message = f"not there yet: it was added by ann@desk (as {cause.facts['login']}), 2027-06-01 12:00 UTC"
     assert cause.sentence.endswith(message)
-    assert "not-yet" in codes(why(stage, "backup"))
+    assert "not-yet" not in codes(why(stage, "backup"))
     node = stage.node(lease=2 * HOUR)
     stage.now = at("12:10")
     run_one(stage, node)
@@ -291,6 +347,48 @@ def test_an_edit_is_told_where_it_changed_the_times(stage: Stage) -> None:
     assert (nothing.code, edited.code, edited.facts["since"]) == ("no-such-time", "edited", at("12:12"))
     assert "until then its schedule was */10 * * * *" in edited.sentence
     assert only(stage, "backup", at("12:15"), "future")
+
+
+def test_a_restore_is_a_change_like_others(stage: Stage) -> None:
+    stage.task("backup")
+    dump = DumpService(stage.crontab).dump()
+    stage.now = at("12:31")
+    stage.crontab.edit(stage.crontab.get("backup"), {"schedule": "0 * * * *"})
+    stage.now = at("13:15")
+    dumping = DumpService(stage.crontab)
+    dumping.apply(dump, dumping.compare(dump))
+    stage.now = at("13:18")
+    hourly, edited, since = why(stage, "backup", at("12:40"))
+    assert (hourly.code, hourly.facts["schedule"]) == ("no-such-time", "0 * * * *")
+    assert (edited.code, edited.facts["since"]) == ("edited", at("12:31"))
+    assert "until then its schedule was */10 * * * *" in edited.sentence
+    assert (since.code, since.facts["since"], since.facts["fields"]) == (
+        "changed-since",
+        at("13:15"),
+        ["schedule"],
+    )
+    hourly, restored, _ = why(stage, "backup", at("13:10"))
+    assert (hourly.code, restored.code) == ("no-such-time", "edited")
+    assert restored.facts["since"] == at("12:31")
+    assert codes(why(stage, "backup", at("13:20"))) == ["future", "no-agent"]
+
+
+def test_what_was_changed_with_sql_counts_from_the_change_before(stage: Stage) -> None:
+    # The time of such a change is that of the agent that noticed it.
+    task = stage.task("backup")
+    stage.sql("UPDATE crontab SET schedule = '5 * * * *', version = version + 1 WHERE id = :id", id=task.id)
+    stage.now = at("12:20")
+    stage.plan()
+    stage.now = at("12:40")
+    stage.crontab.edit(stage.crontab.get("backup"), {"timeout": 60.0})
+    asked = {"12:05": "5 * * * *", "12:25": "5 * * * *", "12:45": "5 * * * *"}
+    stage.now = at("13:00")
+    for clock_time, schedule in asked.items():
+        causes = why(stage, "backup", at(clock_time))
+        if clock_time == "12:05":
+            assert causes[0].code != "no-such-time"
+        else:
+            assert (causes[0].code, causes[0].facts["schedule"]) == ("no-such-time", schedule)
 
 
 def test_an_edit_before_the_jitter_is_over_replaces_the_turn(stage: Stage) -> None:
@@ -325,7 +423,7 @@ def test_a_line_that_was_planned_late_says_so(stage: Stage) -> None:
 
 
 def test_a_one_off_says_that_it_has_left(stage: Stage) -> None:
-    from dcron.store import tasks
+    from dcron.store.tasks import rows as tasks
     from tests.support.stage import definition
 
     stage.crontab.add(definition("once", "@at 2027-06-01T12:10Z"), once=True)
@@ -552,7 +650,8 @@ def test_a_line_that_waits_for_a_node_or_an_event_says_so(stage: Stage) -> None:
     assert "runs when a node starts" in one_of(stage, "boot", None, "reboot").sentence
     assert "none has come yet" in one_of(stage, "release", None, "event").sentence
     assert only(stage, "release", at("13:00"), "no-such-time")
-    stage.sql("INSERT INTO events (name) VALUES ('deploy')")
+    with stage.database.write() as connection:
+        connection.execute(insert(events).values(name="deploy", created_at=NOON))
     assert "an agent has yet to start" in one_of(stage, "release", None, "event").sentence
     stage.sql("DELETE FROM events")
     emitted = Triggers(stage.crontab).emit("deploy")
@@ -690,6 +789,96 @@ def test_nothing_that_dcron_did_or_left_out_is_without_a_cause(stage: Stage) -> 
     assert message >= {"not-yet", "ran", "overlap", "paused", "edited", "expired", "missed", "cancelled"}
     assert message >= {"suspended", "removed", "no-such-time", "changed-since"}
     assert codes(why(stage, "backup"))[-1] == "removed"
+
+
+# The crontab, the database and its alerts -----------------------------------------------------------
+
+
+def test_a_freeze_is_named_for_what_waits_now_and_then(stage: Stage) -> None:
+    task = stage.task("backup", "0 * * * *")
+    stage.node(lease=HOUR)
+    freezes = Freezes(stage.crontab)
+    freezes.freeze(until_at=at("12:30"), reason="upgrade")
+    freezes.freeze(from_at=at("12:50"), until_at=at("13:20"))
+    frozen, waits = (cause for cause in why(stage, "backup") if cause.code == "frozen")
+    assert (frozen.facts["freeze"], waits.facts["freeze"]) == (1, 2)
+    assert "will wait then" in waits.sentence
+    stage.insert_run(task_id=task.id, task="backup", trigger="event")
+    assert "has been due since" in one_of(stage, "backup", NOON, "frozen").sentence
+    only(stage, "backup", at("13:00"), "frozen")
+    only(stage, "backup", at("14:00"), "future")
+
+
+def test_an_alert_names_what_changed_before_it(stage: Stage) -> None:
+    task = stage.task("backup")
+    stage.forward(minutes=5)
+    stage.crontab.acting("cli set", "smaller").edit(task, {"command": "backup --new"})
+    stage.forward(minutes=10)
+    known = {"acknowledged_by": "bob", "acknowledged_at": stage.now, "acknowledged_note": "looking"}
+    insert_alert(stage.database, stage.now, task, kind="late", **known)
+    alert = one_of(stage, "backup", None, "alert")
+    assert "it began 10m 0s after a change by ann@desk" in alert.sentence
+    assert alert.sentence.endswith("(acknowledged by bob: looking)")
+    assert alert.facts["difference"]
+
+
+def test_incidents_of_the_database_are_named(stage: Stage) -> None:
+    stage.task("backup", "0 * * * *")
+    node = stage.node(lease=10 * 86400)
+    stage.sql("UPDATE nodes SET lease = 60")
+    with stage.database.write() as connection:
+        epochs.declare(
+            connection, stage.database, "web-1", stage.now, seen=40, timeline=None, reason="run 40 was there"
+        )
+    stage.forward(hours=1)
+    (run,) = stage.take(node)
+    stage.finish(node, run.id)
+    stage.forward(hours=-1)
+    with stage.database.write() as connection:
+        assert clock_steps.repair(connection, stage.database, node, stage.now)
+    found = codes(why(stage, "backup"))
+    assert {"epoch", "clock-set-back", "clock-lease"} <= set(found)
+
+
+def test_what_was_skipped_for_other_reasons_has_its_own(stage: Stage) -> None:
+    task = stage.task("backup", "@yearly")
+    for hour, code in enumerate(("ran-early", None, "called-off"), 1):
+        then = NOON + timedelta(hours=hour)
+        row: dict[str, Any] = {
+            "state": "skipped",
+            "trigger": "manual",
+            "skip_code": code,
+            "reason": "because",
+        }
+        stage.insert_run(
+            task_id=task.id, task="backup", scheduled_for=then, due_at=then, finished_at=then, **row
+        )
+    stage.now = at("15:30")
+    only(stage, "backup", at("13:00"), "ran-early")
+    only(stage, "backup", at("14:00"), "skipped")
+    only(stage, "backup", at("15:00"), "called-off")
+
+
+def test_what_is_gone_from_the_record_says_how(stage: Stage) -> None:
+    stage.task("backup", "0 * * * *")
+    node = stage.node(lease=86400)
+    for clock_time in ("13:00", "14:00", "15:00"):
+        stage.now = at(clock_time)
+        run_one(stage, node)
+    stage.sql("DELETE FROM runs WHERE id = (SELECT min(id) + 1 FROM runs)")
+    nearest = only(stage, "backup", at("14:00"), "no-record").sentence
+    assert nearest.endswith("the nearest are run 1, 2027-06-01 13:00 UTC and run 3, 2027-06-01 15:00 UTC")
+    with stage.database.write() as connection:
+        day = {"day": NOON.date(), "summed_at": NOON, "pruned_at": NOON}
+        connection.execute(insert(summed_days).values(day))
+    only(stage, "backup", at("14:00"), "pruned")
+
+
+def test_a_schedule_that_is_over_says_so(stage: Stage) -> None:
+    stage.task("launch", "@at 2027-06-01T12:10Z")
+    stage.now = at("12:30")
+    over = one_of(stage, "launch", None, "no-more-times")
+    assert over.sentence == "launch has no further times: its schedule is @at 2027-06-01T12:10Z"
 
 
 # A whole day, and lately ----------------------------------------------------------------------------

@@ -25,6 +25,10 @@ def main() -> int:
             print(growth.HEAD)
             for database in given.database or BOTH:
                 print(growth.measure(database, server, given.growth), flush=True)
+        if given.growth_for:
+            print(growth.HEAD)
+            for database in given.database or BOTH:
+                print(growth.measure_for(database, server, given.growth_for), flush=True)
     return int(not is_clean)
 
 
@@ -37,9 +41,8 @@ def _play(names: list[str], given: argparse.Namespace, server: PostgresServer) -
     for name in names:
         for database in given.database or BOTH:
             if database in FAULTS[name].databases:
-                row = play(
-                    FAULTS[name], database, given.seed, given.seconds, server, with_prune=given.with_prune
-                )
+                options = {"with_prune": given.with_prune, "lease": given.lease}
+                row = play(FAULTS[name], database, given.seed, given.seconds, server, **options)
                 print(row, flush=True)
                 violated += [f"{name}, {each}: {message}" for each, message in row.verdict.violations.items()]
     print("\n".join(violated), file=sys.stderr)
@@ -61,12 +64,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--database", action="append", choices=BOTH, help="this kind alone")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=30, help="how long each fault lasts")
+    parser.add_argument("--lease", type=float, help="of all agents, instead of 4 to 6 s")
     parser.add_argument("--recovery", type=int, default=0, metavar="TIMES", help="measure recovery so often")
     parser.add_argument("--growth", type=int, default=0, metavar="JOBS", help="measure growth over so many")
+    parser.add_argument("--growth-for", type=float, default=0, metavar="SECONDS", help="the same for so long")
     parser.add_argument("--with-prune", action="store_true", help="let agents prune old history meanwhile")
     given = parser.parse_args()
-    if not (given.fault or given.all or given.list or given.recovery or given.growth):
-        parser.error("name a --fault, or say --all, --recovery or --growth")
+    wanted = (given.fault, given.all, given.list, given.recovery, given.growth, given.growth_for)
+    if not any(wanted):
+        parser.error("name a --fault, or say --all, --recovery, --growth or --growth-for")
     return given
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Column, Connection, Table, text
 from sqlalchemy.exc import DBAPIError
 
 from dcron.database import Database
-from dcron.schema import metadata
+from dcron.schema.tables import metadata
 
 VICTIM = "victim"
 """The task whose runs are made hostile."""

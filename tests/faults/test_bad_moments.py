@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from dcron.database import Database
+from dcron.database import Database, open_database
 from dcron.migrations import VERSION_TABLE
 from dcron.model import RunState
-from dcron.schema import SCHEMA_VERSION
+from dcron.schema.tables import SCHEMA_VERSION
 from tests.support.cluster import Cluster, cluster, wait_for
 from tests.support.databases import PostgresServer, new_database
 
@@ -163,7 +163,7 @@ def limited(postgres_server: str, tmp_path: Path) -> Iterator[tuple[Cluster, Dat
     with psycopg.connect(server.render_as_string(hide_password=False), autocommit=True) as admin:
         admin.execute("CREATE DATABASE dcron_limited")
         admin.execute("CREATE ROLE dcron_runner LOGIN")
-    owner = Database(server.set(database="dcron_limited").render_as_string(hide_password=False))
+    owner = open_database(server.set(database="dcron_limited").render_as_string(hide_password=False))
     with cluster(owner.address.url.set(drivername="postgresql").render_as_string(False), tmp_path) as team:
         with owner.write() as connection:
             connection.execute(text("GRANT USAGE ON SCHEMA dcron TO dcron_runner"))

@@ -30,7 +30,7 @@ READING = (
     ("lint",),
     ("info",),
     ("stats", "--since", "400d", "--json"),
-    ("stats", "--by", "hour", "--since", "400d"),
+    ("stats", "--by", "queue", "--since", "400d"),
     ("logs", VICTIM),
 )
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from dcron.schema import maintenance_jobs
-from dcron.store.prune import JOB
+from dcron.schema.tables import maintenance_jobs
+from dcron.store.retention.walk import JOB
 from tests.faults.campaign import pruning
 from tests.faults.campaign.stage import Stage, stage
 from tests.support.cluster import wait_for

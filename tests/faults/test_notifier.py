@@ -4,9 +4,9 @@ from pathlib import Path
 
 from sqlalchemy import Row, select
 
-from dcron.schema import nodes, notifications
+from dcron.schema.tables import nodes, notifications
 from dcron.services.channels import Channels
-from dcron.store import notifications as outbox
+from dcron.store.alerts import notifications as outbox
 from tests.support.cluster import AgentProcess, Cluster, wait_for
 
 SHORT_LIMIT = (

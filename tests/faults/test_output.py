@@ -3,7 +3,7 @@
 import itertools
 
 from dcron.model import RunState
-from dcron.store.output import HEAD_BYTES, TAIL_BYTES
+from dcron.store.runs.output import HEAD_BYTES, TAIL_BYTES
 from tests.support.cluster import Cluster, wait_for
 
 CHUNK_SLACK = 128 * 1024

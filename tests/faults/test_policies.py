@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from dcron.model import RunState
 from dcron.services.fleet import Fleet
-from dcron.services.triggers import Triggers
+from dcron.services.runs.triggers import Triggers
 from tests.support.cluster import Cluster, wait_for
 
 FAR = "0 0 1 1 *"

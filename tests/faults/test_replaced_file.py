@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dcron.model import RunState
-from dcron.store.epochs import GAP
+from dcron.store.nodes.epochs import GAP
 from tests.support.cluster import AgentProcess, Cluster, cluster, processes_with, wait_for
 
 LEASE = 4.0

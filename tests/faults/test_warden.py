@@ -643,7 +643,7 @@ def test_the_package_imports_nothing_else_of_dcron() -> None:
     script = "import sys, dcron.warden.main, dcron.warden.client; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     ours = {name for name in done.stdout.split() if name.startswith("dcron.")}
-    assert {name for name in ours if not name.startswith("dcron.warden")} == set()
+    assert {name for name in ours if not name.startswith("dcron.warden")} <= {"dcron._version"}
     assert "dcron.warden.process" in ours
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from dcron.model import RunState
+from dcron.warden.cgroups import mount_point
 from dcron.warden.client import Job, WardenGone
 from dcron.warden.linux import boottime
 from dcron.warden.protocol import StartRequest, start_message
@@ -254,6 +255,51 @@ def test_nothing_outlives_its_run(harness: Harness, escape: str, ending: str) ->
     assert harness.result(run).reason in ("timeout", "cancelled")
     assert sleepers(seconds) == []
     assert neighbour not in harness.results
+
+
+def mounted() -> str:
+    """Return where cgroup version 2 is mounted; a directory that does not exist without it."""
+    return mount_point(Path("/proc/self/mountinfo").read_text()) or "/no-cgroups"
+
+
+@pytest.mark.parametrize("leaves", ["its session", "its session and its cgroup"])
+@pytest.mark.parametrize("last", ["ends", "is killed"])
+def test_nothing_of_the_agents_own_account_outlives_the_last_run_it_can_come_from(
+    harness: Harness, leaves: str, last: str
+) -> None:
+    seconds = str(100_000 + int.from_bytes(os.urandom(3), "big"))
+    moves = f"echo \\$\\$ > {mounted()}/cgroup.procs;" if "cgroup" in leaves else ""
+    neighbour = harness.shell("trap 'exit 0' USR1; while :; do sleep 0.1; done", run_id=50, grace=0.1)
+    harness.pid(neighbour)
+    escape = f'setsid env -i PATH="$PATH" sh -c "({moves} sleep {seconds}) & " 2>/dev/null & sleep 300'
+    run = harness.shell(escape, run_id=51, grace=0.2)
+    wait_for(lambda: harness.listen(0.01) or sleepers(seconds), 10, "it got away")
+    wait_for(lambda: sleepers(seconds), 10, "it got away")
+    time.sleep(0.3)  # and lost its parents
+    harness.warden.kill([run])
+    assert harness.result(run).reason == "cancelled"
+    if not moves and Path(mounted()).exists():
+        assert sleepers(seconds) == []
+    assert neighbour not in harness.results
+    if last == "ends":
+        os.kill(harness.pid(neighbour), signal.SIGUSR1)
+    else:
+        harness.warden.kill([neighbour])
+    harness.result(neighbour)
+    wait_for(lambda: harness.listen(0.01) or not sleepers(seconds), 10, "it is ended")
+    wait_for(lambda: not sleepers(seconds), 10, "it is ended")
+
+
+def test_the_background_of_runs_that_ended_by_themselves_lives_on(harness: Harness) -> None:
+    seconds = str(100_000 + int.from_bytes(os.urandom(3), "big"))
+    neighbour = harness.start("sleep", "300", run_id=50)
+    harness.result(harness.shell(f'setsid env -i sh -c "sleep {seconds} & "', run_id=51))
+    wait_for(lambda: sleepers(seconds), 10, "it got away")
+    assert harness.result(harness.shell("true", run_id=52)).exit_code == 0
+    harness.warden.kill([neighbour])
+    harness.result(neighbour)
+    harness.listen(1.5)
+    assert sleepers(seconds)
 
 
 def sleepers(seconds: str) -> list[int]:

@@ -63,9 +63,9 @@ warden.start([Job(run_id=i, argv=tuple(c), env=env) for i, c in enumerate(comman
 print(warden.pid, flush=True)
 
 def renew():
-    for line in sys.stdin:
+    for number, line in enumerate(sys.stdin, 101):
         warden.set_deadline(boottime() + float(line), grace=0.3)
-        print("renewed", flush=True)
+        warden.start([Job(run_id=number, argv=("true",), env=env)])
 
 threading.Thread(target=renew, daemon=True).start()
 while True:
@@ -77,7 +77,9 @@ while True:
             print("gone", *event.unknown, "left", *kill_descendants(os.getpid(), 0.3), flush=True)
             sys.exit()
 """
-"""A program that has a warden as the agent has one."""
+"""A program that has a warden as the agent has one.
+
+After each new deadline it runs `true`: the end of that run shows that the warden has read the deadline."""
 
 
 class Marked:
@@ -147,11 +149,11 @@ class Agent:
         return self.process.stdout.readline().strip()
 
     def renew(self, lease: float) -> None:
-        """Let the lease end so many seconds from now."""
+        """Let the lease end so many seconds from now; return when the warden has read it."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{lease}\n")
         self.process.stdin.flush()
-        assert self.line() == "renewed"
+        assert self.line().startswith("10")
 
     def kill(self) -> None:
         """Kill it, whatever state it is in."""
@@ -496,6 +498,28 @@ def test_the_deadline_passes_for_a_frozen_agent_and_a_frozen_warden(tmp_path: Pa
         for pid in (agent.process.pid, agent.warden):
             os.kill(pid, signal.SIGCONT)
         assert {agent.line(), agent.line()} == {"1 lease", "2 lease"}
+
+
+def test_what_the_guard_killed_is_lost_and_not_failed(harness: Harness) -> None:
+    """The lease was renewed while the warden was frozen; the guard had killed its commands before."""
+    run = harness.start("sleep", "300")
+    pid = harness.pid(run)
+    harness.warden.set_deadline(boottime() + 3, grace=0.2)
+    time.sleep(1)  # it has read this
+    os.kill(harness.warden.pid, signal.SIGSTOP)
+    until(lambda: not is_running(pid))
+    harness.warden.set_deadline(boottime() + 60)
+    os.kill(harness.warden.pid, signal.SIGCONT)
+    result = harness.result(run)
+    assert (result.reason, result.signal) == ("lease", signal.SIGTERM)
+
+
+def test_a_signal_of_another_is_no_matter_of_the_lease(harness: Harness) -> None:
+    harness.warden.set_deadline(boottime() + 60)
+    run = harness.start("sleep", "300")
+    os.kill(harness.pid(run), signal.SIGKILL)
+    result = harness.result(run)
+    assert (result.reason, result.signal) == (None, signal.SIGKILL)
 
 
 def test_a_frozen_guard_blocks_no_process(tmp_path: Path, marked: Marked) -> None:

@@ -18,16 +18,25 @@ from dcron.agent.rollback_detection import Memory, RollbackDetector
 from dcron.agent.running import ActiveRuns
 from dcron.agent.settings import AgentSettings
 from dcron.database import Database
+from dcron.database.postgres import PostgresDatabase
+from dcron.database.sqlite import SqliteDatabase
+from dcron.database.url import parse_url
 from dcron.errors import DatabaseError
 from dcron.model import Node, RunState
-from dcron.store import finishing, nodes, reaping
-from dcron.store.finishing import RunResult
+from dcron.store.claims import finishing, unheard
+from dcron.store.claims.finishing import RunResult
+from dcron.store.nodes import rows as nodes
+from dcron.store.upkeep import reaping
 from dcron.warden.accounts import Account
 from dcron.warden.client import Job
 
 BEGINNING = datetime(2027, 3, 27, 22, 0, tzinfo=UTC)
 """The evening before Europe's clocks go forward."""
 LEASE = 60.0
+LONGEST_LAG = 5.0
+"""Seconds by which a machine's clock falls behind in all: less than the margin of a lease."""
+LASTS = (0, 0, 1, 5, 40, 200)
+KEPT_LASTS = (5, 120, 400, 1200)
 ACCOUNTS = (
     Account("root", 0, any_account=True),
     Account("root", 0, any_account=True),
@@ -53,21 +62,48 @@ class Time:
 class FaultyDatabase(Database):
     """Now and then a transaction is lost, or its answer is."""
 
-    def __init__(self, url: str, clock: Time, chance: random.Random) -> None:
-        super().__init__(url, clock=clock)
-        self._chance = chance
-        self.faults = 0.0
-        """How likely a writing transaction is to fail."""
+    chance: random.Random
+    faults = 0.0
+    """How likely a writing transaction is to fail."""
+    away = False
+    """Whether the node that asks now is cut off."""
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        self._require_link()
+        with super().read() as connection:
+            yield connection
+
+    def _require_link(self) -> None:
+        if self.away:
+            raise DatabaseError("the node is cut off")
 
     @contextmanager
     def write(self, *, starts: bool = False, keeps: bool = True) -> Iterator[Connection]:
-        fate = self._chance.random()
+        self._require_link()
+        fate = self.chance.random()
         with super().write(starts=starts, keeps=keeps) as connection:
             yield connection
             if fate < self.faults / 2:
                 raise DatabaseError("the connection was cut before the commit")
         if fate < self.faults:
             raise DatabaseError("the connection was cut after the commit")
+
+
+class FaultyFile(FaultyDatabase, SqliteDatabase):
+    """A SQLite file that fails now and then."""
+
+
+class FaultyServer(FaultyDatabase, PostgresDatabase):
+    """A Postgres database that fails now and then."""
+
+
+def faulty_database(url: str, clock: Time, chance: random.Random) -> FaultyDatabase:
+    """Return the database of this URL, made to fail by chance."""
+    address = parse_url(url)
+    made = FaultyFile(address, clock=clock) if address.path else FaultyServer(address, clock=clock)
+    made.chance = chance
+    return made
 
 
 @dataclass
@@ -94,6 +130,7 @@ class Command:
     ends_at: datetime
     state: RunState
     user: str | None = None
+    keeps: bool = False
 
 
 @dataclass
@@ -108,22 +145,32 @@ class SimulatedNode:
     id: str
     known: frozenset[str] = frozenset()
     """The accounts of its machine."""
-    deadline: datetime = BEGINNING
-    """When the warden kills everything, unless a beat has moved it."""
+    host: int = 0
+    deadline: float = 0.0
+    """When the warden kills all but kept commands, unless a beat has moved it; by the machine's clock."""
+    lag: float = 0.0
+    """Seconds by which the machine's clock has fallen behind."""
     is_alive: bool = True
     is_frozen: bool = False
+    is_cut: bool = False
+    """Whether it cannot reach the database."""
+    has_spool: bool = True
+    """Whether what a dead node left is still to be delivered by the next node of its host."""
     commands: dict[int, Command] = field(default_factory=dict)
     unrecorded: dict[int, RunResult] = field(default_factory=dict)
+    truth: dict[int, RunState] = field(default_factory=dict)
+    """How commands ended, as the warden has written it down."""
 
     def __post_init__(self) -> None:
-        self.active_runs = ActiveRuns(self.settings.slots, self.time.since_beginning)
+        self.active_runs = ActiveRuns(self.settings.slots, self.clock)
         seen = RollbackDetector(self.database, self.id, Memory(), lambda: None)
-        lease = Lease(self.id, self.settings, seen, self._set_deadline, self.time.since_beginning)
+        lease = Lease(self.id, self.settings, seen, self._set_deadline, self.clock)
         self.dispatcher = Dispatcher(
             self.database, self.settings, self.id, lease, seen, self.active_runs, self._launch, self._kill
         )
         reconciler = Reconciler(
-            self.database, self.id, self.active_runs, lambda: self.dispatcher.starting, self._kill
+            *(self.database, self.id, self.active_runs, lambda: self.dispatcher.starting),
+            *(self._kill, self._fence),
         )
         others = OtherLeases(2 * self.settings.beat)
         beat = self.settings.beat
@@ -138,7 +185,12 @@ class SimulatedNode:
             lambda _: None,
             lambda _: None,
             Maintenance(self.database, self.id),
+            on_settings=lambda given: setattr(self.dispatcher, "on_disconnect", given),
+            has_kept_work=lambda: self.dispatcher.has_kept_work,
         )
+
+    def clock(self) -> float:
+        return self.time.since_beginning() - self.lag
 
     def register(self) -> None:
         with self.database.write() as connection:
@@ -159,6 +211,7 @@ class SimulatedNode:
                     died_at=None,
                     died_how=None,
                     clock_offset=None,
+                    lease=self.settings.lease,
                     tags=self.settings.tags,
                     queues=self.settings.queues,
                     capacity=self.settings.capacity,
@@ -167,7 +220,7 @@ class SimulatedNode:
                     any_account=self.settings.account.any_account,
                 ),
             )
-        self._set_deadline(self.time.since_beginning() + LEASE - self.settings.margin)
+        self._set_deadline(self.clock() + LEASE - self.settings.margin)
 
     def step(self) -> float:
         """One look at the agenda and what follows from it; how long the node would then wait."""
@@ -190,14 +243,24 @@ class SimulatedNode:
             self._end(command, command.ends_at, command.state)
 
     def pass_deadline(self) -> None:
-        """The warden's own clock: it kills what runs when no beat came through."""
-        if self.time.now >= self.deadline:
+        """The warden's own clock: it kills what runs when no beat came through, except kept commands."""
+        if self.clock() >= self.deadline:
+            at = BEGINNING + timedelta(seconds=self.deadline + self.lag)
             for command in list(self.commands.values()):
-                self._end(command, max(command.start.started_at, self.deadline), RunState.LOST)
+                if not command.keeps:
+                    self._end(command, max(command.start.started_at, at), RunState.LOST)
 
     def kill(self) -> None:
-        """Kill -9 of the agent; its warden takes the commands along."""
+        """Kill -9 of the agent; its warden takes the commands along and writes their ends."""
         self.is_alive = False
+        self.receive()
+        for command in list(self.commands.values()):
+            self._end(command, self.time.now, RunState.LOST)
+
+    def kill_host(self) -> None:
+        """Cut the power: no end of a command under way is written."""
+        self.is_alive = False
+        self.receive()
         for command in list(self.commands.values()):
             command.start.ended_at = self.time.now
         self.commands.clear()
@@ -207,16 +270,40 @@ class SimulatedNode:
         for command in list(self.commands.values()):
             self._end(command, self.time.now, RunState.LOST)
         try:
-            self._deliver()
-            with self.database.write() as connection:
-                reaping.sign_off(connection, self.database, self.id, self.time.now)
+            with self._linked():
+                self._deliver()
+                with self.database.write() as connection:
+                    reaping.sign_off(connection, self.database, self.id, self.time.now)
+            self.has_spool = False
         except DatabaseError:
             pass  # the lease will run out
         self.is_alive = False
 
+    def deliver_spool(self) -> None:
+        """Do for this dead node what the next agent of its host does."""
+        with self.database.write() as connection:
+            finishing.finish(
+                connection, self.database, self.id, list(self.unrecorded.values()), self.time.now
+            )
+        with self.database.write() as connection:
+            unheard.settle(connection, self.database, self.time.now, self.id)
+        self.unrecorded.clear()
+        self.has_spool = False
+
+    @contextmanager
+    def _linked(self) -> Iterator[None]:
+        if isinstance(self.database, FaultyDatabase):
+            self.database.away = self.is_cut
+        try:
+            yield
+        finally:
+            if isinstance(self.database, FaultyDatabase):
+                self.database.away = False
+
     def _guarded(self, step: Callable[[], float]) -> float:
         try:
-            return step()
+            with self._linked():
+                return step()
         except DatabaseError:
             pass  # the loops of a real agent wait and try again
         except Fenced:
@@ -224,7 +311,7 @@ class SimulatedNode:
         return 1.0
 
     def _set_deadline(self, moment: float) -> None:
-        self.deadline = BEGINNING + timedelta(seconds=moment)
+        self.deadline = moment
 
     def _launch(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
@@ -244,7 +331,7 @@ class SimulatedNode:
             self.id,
             now,
         )
-        if now >= self.deadline:  # the warden starts nothing any more
+        if self.clock() >= min(self.deadline, job.start_by):  # the warden starts nothing any more
             self.unrecorded[job.run_id] = RunResult(
                 job.run_id, RunState.LOST, now, "never begun", never_begun=True
             )
@@ -257,8 +344,15 @@ class SimulatedNode:
             return
         self.ledger.append(start)
         state = RunState.FAILED if self.chance.random() < 0.25 else RunState.SUCCEEDED
-        lasts = timedelta(seconds=self.chance.choice([0, 0, 1, 5, 40, 200]))
-        self.commands[job.run_id] = Command(job.run_id, start, now + lasts, state, job.user)
+        lasts = timedelta(seconds=self.chance.choice(KEPT_LASTS if job.keeps else LASTS))
+        if job.timeout and lasts.total_seconds() > job.timeout:
+            state, lasts = (
+                RunState.FAILED,
+                timedelta(seconds=job.timeout + self.chance.uniform(0, LONGEST_LAG)),
+            )
+        self.commands[job.run_id] = Command(job.run_id, start, now + lasts, state, job.user, job.keeps)
+        if job.keeps:
+            start.ended_at = now + lasts  # it goes on without the agent
 
     def _cannot_begin(self, job: Job) -> bool:
         """Whether the machine lacks the account, or just now something else that every command needs."""
@@ -269,10 +363,16 @@ class SimulatedNode:
             if command := self.commands.get(run_id):
                 command.state, command.ends_at = RunState.CANCELLED, self.time.now
 
+    def _fence(self, run_ids: Sequence[int]) -> None:
+        for run_id in run_ids:
+            if command := self.commands.get(run_id):
+                self._end(command, self.time.now, RunState.LOST)
+
     def _end(self, command: Command, at: datetime, state: RunState) -> None:
         del self.commands[command.run_id]
         command.start.ended_at = at
         self.unrecorded[command.run_id] = RunResult(command.run_id, state, at, state.value)
+        self.truth[command.run_id] = state
         self.active_runs.free_slots([command.run_id])
 
     def _deliver(self) -> float:

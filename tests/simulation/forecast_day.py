@@ -12,9 +12,10 @@ from typing import Any
 from sqlalchemy import func, select, text
 
 from dcron import migrations
-from dcron.database import Database
+from dcron.database import Database, open_database
 from dcron.model import Definition, RunState
-from dcron.schema import DUE, runs
+from dcron.schema.conditions import DUE
+from dcron.schema.tables import runs
 from dcron.services.crontab import Crontab
 from dcron.services.fleet import Fleet
 from dcron.services.forecast import Forecast
@@ -88,7 +89,7 @@ def definitions(chance: random.Random) -> list[tuple[Definition, float]]:
 def play_day(url: str, seed: int, length: timedelta) -> Day:
     """Forecast this time on an empty database, and play it."""
     chance, time = random.Random(seed), Time()
-    database = Database(url, clock=time)
+    database = open_database(url, clock=time)
     try:
         crontab = Crontab(database, "ann@desk")
         tasks = definitions(chance)
@@ -172,7 +173,7 @@ def play_days_on_sqlite(seeds: Sequence[int], length: timedelta) -> Iterator[tup
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
         empty = Path(directory) / "empty.db"
-        template = Database(f"sqlite:///{empty}")
+        template = open_database(f"sqlite:///{empty}")
         migrations.prepare(template)
         template.close()
         for seed in seeds:

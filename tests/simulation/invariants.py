@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from dcron import policy
 from dcron.model import Freeze, RunState, Task
-from dcron.policy.freezes import holds
-from dcron.schema import crontab, runs
+from dcron.policy.starting import lanes, occurrences, retries
+from dcron.policy.starting.freezes import holds
+from dcron.schema.tables import crontab, runs
 from dcron.warden.accounts import Account
 from tests.simulation.cluster import Start
 
@@ -82,7 +82,7 @@ def check_freezes(
         for row in rows:
             if row.id not in begun or row.started_at is None or not holds(freeze, row.started_at):
                 continue
-            lane = policy.read_lane(row.lane)
+            lane = lanes.read_lane(row.lane)
             is_requested = lane is not None and lane.is_requested
             require(
                 is_requested or row.id in before[freeze.id],
@@ -96,6 +96,47 @@ def check_limits(ledger: Sequence[Start], now: datetime, limits: dict[str, int |
     for task, count in Counter(start.task for start in alive).items():
         limit = limits.get(task)
         require(limit is None or count <= limit, f"{count} commands of {task} are alive, not {limit}")
+
+
+def check_agreement(rows: Sequence[Any], alive: Mapping[int, str], given_up: Collection[int]) -> None:
+    """A living command has a row `running` of its own node, unless a person gave it up.
+
+    `alive` has the nodes of the commands by their runs.
+    """
+    by_id = {row.id: row for row in rows}
+    for run_id, node_id in alive.items():
+        row = by_id[run_id]
+        mine = (row.state, row.owner) == (RunState.RUNNING, node_id)
+        require(
+            mine or run_id in given_up,
+            f"run {run_id} of {row.task} lives on {node_id}, its row is {row.state} of {row.owner}",
+        )
+
+
+def check_unheard(rows: Sequence[Any], dead: Collection[str]) -> None:
+    """A run of a dead node that is `running` is kept and unheard, and no other run is."""
+    for row in rows:
+        if row.state != RunState.RUNNING:
+            continue
+        is_unheard = row.unheard_since is not None
+        require(
+            is_unheard == (row.owner in dead),
+            f"run {row.id} of {row.task} is {'' if is_unheard else 'not '}unheard, its node {row.owner}",
+        )
+        require(not is_unheard or row.on_disconnect == "keep", f"run {row.id} is unheard and not kept")
+        has_end = row.lost_after is not None
+        require(
+            has_end == (is_unheard and "timeout" in row.spec), f"run {row.id} has the end {row.lost_after}"
+        )
+
+
+def check_truth(rows: Sequence[Any], truth: Mapping[int, RunState]) -> None:
+    """After all is healed each end is recorded as the warden wrote it, and no run is left unheard."""
+    for row in rows:
+        require(
+            row.state == truth.get(row.id, row.state), f"run {row.id} was {truth.get(row.id)}, is {row.state}"
+        )
+        require(row.state != RunState.RUNNING or row.unheard_since is None, f"run {row.id} stays unheard")
 
 
 def check_account(account: Account, users: Sequence[str | None]) -> None:
@@ -118,7 +159,7 @@ def check_refusals(rows: Sequence[Any]) -> None:
         dead = before.dead_at is not None and row.state != "skipped"
         require(not dead, f"run {before.id} is a dead letter, and goes on as {row.id}")
         require(row.owner not in row.refused_by, f"run {row.id} came back to {row.owner}")
-        require(len(row.refused_by) <= policy.MOST_REFUSALS, f"run {row.id} was refused too often")
+        require(len(row.refused_by) <= retries.MOST_REFUSALS, f"run {row.id} was refused too often")
 
 
 def check_capacity(node_id: str, alive: Sequence[Mapping[str, float]], capacity: Mapping[str, float]) -> None:
@@ -158,10 +199,10 @@ def check_occurrences(task: Task, since: datetime, rows: Sequence[Any]) -> None:
     own = Counter(
         row.scheduled_for.astimezone(UTC) for row in mine if not (row.reason and _SPAN.search(row.reason))
     )
-    occurrence = policy.next_occurrence(task, since)
+    occurrence = occurrences.next_occurrence(task, since)
     while occurrence and occurrence < min(upcoming):
         covered = sum(first <= occurrence <= last for first, last in spans)
         rows_of_it = 1 if task.every_node and own[occurrence] else own[occurrence]
         require(covered + rows_of_it >= 1, f"{task.name}: no row for {occurrence}")
         require(rows_of_it <= 1, f"{task.name}: {own[occurrence]} rows for {occurrence}")
-        occurrence = policy.next_occurrence(task, occurrence)
+        occurrence = occurrences.next_occurrence(task, occurrence)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dcron import migrations
-from dcron.database import Database
+from dcron.database import open_database
 from tests.simulation.world import World
 
 MEMORY = Path("/dev/shm")
@@ -39,7 +39,7 @@ def play_on_sqlite(seeds: Iterable[int], steps: int, report_every: float | None 
     """Many histories, each on a SQLite file in memory; how many seeds, and how many starts there were."""
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as directory:
         empty = Path(directory) / "empty.db"
-        template = Database(f"sqlite:///{empty}")
+        template = open_database(f"sqlite:///{empty}")
         migrations.prepare(template)
         template.close()
         played = starts = 0

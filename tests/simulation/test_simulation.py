@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from dcron.store.candidates import Alive
+from dcron.store.runs.candidates import Alive
 from tests.simulation.playing import Failed, play, play_on_sqlite
 
 SEEDS = int(os.environ.get("DCRON_TEST_SEEDS", "60"))
@@ -33,6 +33,6 @@ def test_one_seed_is_one_history(tmp_path_factory: pytest.TempPathFactory) -> No
 
 def test_a_broken_rule_is_noticed_and_its_trace_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The classic mistake: the limit is forgotten."""
-    monkeypatch.setattr("dcron.store.candidates._alive", lambda *_: Alive())
+    monkeypatch.setattr("dcron.store.runs.candidates._alive", lambda *_: Alive())
     with pytest.raises(Failed, match=r"commands of \w+ are alive(?s:.)*replay it with"):
         play_on_sqlite(range(5), MORE_STEPS)

@@ -5,20 +5,32 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from dcron.database import Database
+from sqlalchemy import select
+
+from dcron.database import open_database
 from dcron.errors import Conflict, NotFound, Refused, UsageError
 from dcron.model import Definition, RunState
-from dcron.policy.freezes import state_of
+from dcron.policy.starting.freezes import state_of
+from dcron.schema.tables import nodes
 from dcron.services.crontab import Crontab
-from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
 from dcron.services.freezes import Freezes
-from dcron.services.triggers import Triggers
+from dcron.services.runs.dead_letters import DeadLetters
+from dcron.services.runs.triggers import Triggers
 from dcron.store import freezes
-from dcron.store.runs import RunFilter
-from dcron.store.search_terms import Term
+from dcron.store.claims import unheard
+from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import Term
 from tests.simulation import invariants
-from tests.simulation.cluster import BEGINNING, FaultyDatabase, SimulatedNode, Start, Time, settings
+from tests.simulation.cluster import (
+    BEGINNING,
+    LONGEST_LAG,
+    SimulatedNode,
+    Start,
+    Time,
+    faulty_database,
+    settings,
+)
 
 QUEUE, QUEUE_LIMIT = "mail", 2
 LINES: tuple[dict[str, Any], ...] = (
@@ -45,6 +57,19 @@ LINES: tuple[dict[str, Any], ...] = (
     {"name": "deploy", "schedule": "*/2 * * * *", "user": "deploy"},
     {"name": "www", "schedule": "*/4 * * * *", "user": "www", "tries": 2, "backoff": 5.0},
     {"name": "other", "schedule": "7 * * * *"},
+    {"name": "keep", "schedule": "*/2 * * * *", "on_disconnect": "keep", "timeout": 600.0},
+    {
+        "name": "keep-queue",
+        "schedule": "*/20 * * * *",
+        "overlap": "queue",
+        "on_disconnect": "keep",
+        "timeout": 300.0,
+    },
+    {
+        **{"name": "keep-retry", "schedule": "*/4 * * * *", "on_disconnect": "keep", "timeout": 150.0},
+        **{"on_lost": "retry", "tries": 3, "backoff": 5.0},
+    },
+    {"name": "keep-forever", "schedule": "*/10 * * * *", "on_disconnect": "keep"},
     {"name": "load", "schedule": "@after left,right,other"},
 )
 PASSES = (1, 3, 10, 31, 61)
@@ -59,13 +84,15 @@ class World:
     def __init__(self, url: str, seed: int, faults: float = 0.02) -> None:
         self.chance = random.Random(seed)
         self.time = Time()
-        self.database = Database(url, clock=self.time)
-        self.faulty = FaultyDatabase(url, self.time, self.chance)
+        self.database = open_database(url, clock=self.time)
+        self.faulty = faulty_database(url, self.time, self.chance)
         self.faults = faults
         self.crontab = Crontab(self.database, "ann@desk")
         self.ledger: list[Start] = []
         self.nodes: list[SimulatedNode] = []
         self.trace: list[str] = []
+        self.given_up: set[int] = set()
+        """The unheard runs that a person has declared lost."""
         self._finals: dict[int, tuple[Any, ...]] = {}
         self._born = 0
         self._started_before: dict[int, set[int]] = {}
@@ -92,6 +119,13 @@ class World:
             (10, lambda: self._on_some_node(lambda node: node.receive())),
             (8, self.let_life_go_on),
             (1.5, self.kill_node),
+            (1, self.kill_host),
+            (2, self.cut_node),
+            (8, self.be_cut_off),
+            (0.5, self.cut_all),
+            (4, self.link_node),
+            (2, self.let_clock_lag),
+            (1, self.give_up),
             (2, self.freeze_node),
             (4, self.thaw_node),
             (1, lambda: self._on_some_node(lambda node: node.stop())),
@@ -114,22 +148,81 @@ class World:
             node.pass_deadline()
 
     def start_node(self) -> None:
-        if len(self._living()) >= NODES:
+        """Start a node on a host that has none; it delivers what earlier ones have left there."""
+        free = sorted({*range(NODES)} - {node.host for node in self._living()})
+        if not free:
             return
+        host = self.chance.choice(free)
         self._born += 1
         of_node = settings(f"web-{self._born}", self.chance)
         node_id = f"{of_node.name}-{self.chance.getrandbits(32):08x}"
         own = {of_node.account.name}
         known = frozenset(own | {name for name in ("deploy", "www") if self.chance.random() < 0.6})
-        node = SimulatedNode(self.faulty, self.time, self.chance, self.ledger, of_node, node_id, known)
-        self._note(f"{node.id} starts with {of_node.slots} slots, {of_node.tags}, {of_node.capacity}")
+        node = SimulatedNode(self.faulty, self.time, self.chance, self.ledger, of_node, node_id, known, host)
+        have = f"{of_node.slots} slots, {of_node.tags}, {of_node.capacity}"
+        self._note(f"{node.id} starts on host {host} with {have}")
         faults, self.faulty.faults = self.faulty.faults, 0.0
+        for dead in self.nodes:
+            if dead.host == host and not dead.is_alive and dead.has_spool:
+                dead.deliver_spool()
         node.register()
         self.faulty.faults = faults
         self.nodes.append(node)
 
     def kill_node(self) -> None:
         self._on_some_node(lambda node: node.kill(), "is killed")
+
+    def kill_host(self) -> None:
+        self._on_some_node(lambda node: node.kill_host(), "loses its power")
+
+    def cut_node(self) -> None:
+        self._on_some_node(lambda node: setattr(node, "is_cut", True), "is cut off")
+
+    def be_cut_off(self) -> None:
+        """A node with kept commands is away for longer than its lease, the others are not."""
+        keeping = [node for node in self._living() if any(each.keeps for each in node.commands.values())]
+        if not keeping:
+            return
+        away = self.chance.choice(keeping)
+        away.is_cut = True
+        self._note(f"{away.id} is cut off for long")
+        for _ in range(self.chance.choice([6, 6, 24])):
+            self.let_time_pass(20)
+            for node in self._living():
+                if node is not away and not node.is_frozen and not node.is_cut:
+                    self._do_all(node)
+            self.check()
+        if self.chance.random() < 0.7:
+            away.is_cut = False
+            self._note(f"{away.id} is back")
+
+    def cut_all(self) -> None:
+        """The database is away."""
+        self._note("the database is away")
+        for node in self._living():
+            node.is_cut = True
+
+    def link_node(self) -> None:
+        if cut := [node for node in self._living() if node.is_cut]:
+            node = self.chance.choice(cut)
+            node.is_cut = False
+            self._note(f"{node.id} reaches the database again")
+
+    def let_clock_lag(self) -> None:
+        def lag(node: SimulatedNode) -> None:
+            node.lag = min(LONGEST_LAG, node.lag + self.chance.uniform(0, LONGEST_LAG))
+
+        self._on_some_node(lag, "has a clock that falls behind")
+
+    def give_up(self) -> None:
+        """A person says that an unheard run is lost."""
+        with self.database.read() as connection:
+            found = sorted(connection.scalars(unheard.every()))
+        if found:
+            run_id = self.chance.choice(found)
+            self._note(f"run {run_id} is given up")
+            self.given_up.add(run_id)
+            self.crontab.give_up(run_id)
 
     def freeze_node(self) -> None:
         self._on_some_node(lambda node: setattr(node, "is_frozen", True), "freezes")
@@ -207,7 +300,7 @@ class World:
         self.faulty.faults = 0.0
         self.check()
         for node in self.nodes:
-            node.is_frozen = False
+            node.is_frozen = node.is_cut = False
         for freeze in Freezes(self.crontab).listing(100):
             if state_of(freeze, self.time.now) != "over":
                 Freezes(self.crontab).thaw([freeze.id])
@@ -216,10 +309,18 @@ class World:
                 self.crontab.resume(task)
         for _ in range(HEALING):
             self.start_node()
-            self.let_time_pass(31)
+            for _ in range(3):  # what is watched is forgotten by nodes that beat less often
+                self.let_time_pass(10.5)
+                for node in self._living():
+                    node.beat()
             for node in self._living():
                 self._do_all(node)
         self.check()
+        for node in self._living():
+            node.record()
+        with self.database.read() as connection:
+            rows = invariants.read_rows(connection)
+        invariants.check_truth(rows, {run: state for node in self.nodes for run, state in node.truth.items()})
 
     def check(self) -> None:
         """Everything that must hold at any moment."""
@@ -227,21 +328,29 @@ class World:
             rows = invariants.read_rows(connection)
             invariants.check_lines(connection, rows)
             frozen = freezes.newest(connection)
+            dead = set(connection.scalars(select(nodes.c.id).where(nodes.c.died_at.is_not(None))))
         invariants.check_freezes(frozen, self._started_before, rows, {start.run_id for start in self.ledger})
         invariants.check_finals(self._finals, rows)
         invariants.check_refusals(rows)
         invariants.check_starts(self.ledger)
         # Nodes are distinguished where a task runs on each of them.
         limits = {line["name"]: line.get("max_running", 1) for line in LINES if not line.get("every_node")}
-        invariants.check_limits(self.ledger, self.time.now, limits)
+        heard = [start for start in self.ledger if start.run_id not in self.given_up]
+        invariants.check_limits(heard, self.time.now, limits)
+        invariants.check_unheard(rows, dead)
+        now = self.time.now
+        alive = {
+            run: node.id for node in self.nodes for run, each in node.commands.items() if each.ends_at > now
+        }
+        invariants.check_agreement(rows, alive, self.given_up)
         needs = {line["name"]: line.get("need", {}) for line in LINES}
         for node in self.nodes:
-            alive = [needs[command.start.task] for command in node.commands.values()]
+            needed = [needs[command.start.task] for command in node.commands.values()]
             invariants.check_account(node.settings.account, [each.user for each in node.commands.values()])
-            invariants.check_capacity(node.id, alive, node.settings.capacity)
-            invariants.check_slots(node.id, len(alive), node.settings.slots)
+            invariants.check_capacity(node.id, needed, node.settings.capacity)
+            invariants.check_slots(node.id, len(needed), node.settings.slots)
         queue_of = {line["name"]: line.get("queue", "default") for line in LINES}
-        invariants.check_queue(self.ledger, self.time.now, queue_of, QUEUE, QUEUE_LIMIT)
+        invariants.check_queue(heard, self.time.now, queue_of, QUEUE, QUEUE_LIMIT)
 
     def check_history(self) -> None:
         """Require that every occurrence is recorded once."""
@@ -288,6 +397,7 @@ class World:
                 {"backoff": 7.0},
                 {"priority": self.chance.choice(["high", "low"])},
                 {"user": self.chance.choice([None, "deploy", "www"])},
+                {"on_disconnect": self.chance.choice([None, "stop", "keep"])},
             ]
         )
         self.crontab.edit(task, changed)

@@ -7,7 +7,7 @@ from sqlalchemy import insert
 
 from dcron.database import Database
 from dcron.model import Task
-from dcron.schema import alerts
+from dcron.schema.tables import alerts
 
 
 def alert_row(at: datetime, task: Task | None = None, kind: str = "failing", **values: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import delete, insert, select, text
 
 from dcron.database import Database
-from dcron.schema import changes, crontab, nodes, runs
+from dcron.schema.tables import changes, crontab, nodes, runs
 
 _TABLES = (crontab, runs, nodes, changes)
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.errors import DatabaseError
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.services.crontab import Crontab
-from dcron.store.runs import RunFilter
+from dcron.store.runs.rows import RunFilter
 from tests.support.patience import PATIENCE
 
 
@@ -97,7 +97,7 @@ class Cluster:
     agents: list[AgentProcess] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.database = Database(self.url, patience=30)
+        self.database = open_database(self.url, patience=30)
         self.crontab = Crontab(self.database, "tester@here")
         self.ledger_path = self.directory / "ledger"
         self.ledger_path.touch()
@@ -106,7 +106,7 @@ class Cluster:
         """Use another server, which has taken over."""
         self.database.close()
         self.url = url
-        self.database = Database(url, patience=30)
+        self.database = open_database(url, patience=30)
         self.crontab = Crontab(self.database, "tester@here")
 
     def entry(self, *words: str) -> str:
@@ -155,7 +155,7 @@ class Cluster:
 
     def freeze(self, agent: AgentProcess) -> None:
         """Freeze it outside its transactions: inside one on SQLite it would keep the lock from all others."""
-        probe = Database(self.url, patience=0.5)
+        probe = open_database(self.url, patience=0.5)
         for _ in range(50):
             agent.freeze()
             try:

@@ -5,8 +5,8 @@ from typing import Any
 from sqlalchemy import Engine
 
 from dcron.database import Database
-from dcron.database.postgres_dialect import PostgresDialect
-from dcron.database.sqlite_dialect import SqliteDialect
+from dcron.database.postgres import PostgresDatabase, PostgresDialect
+from dcron.database.sqlite import SqliteDatabase, SqliteDialect
 
 _first: dict[type, Engine] = {}
 
@@ -16,12 +16,15 @@ def install() -> None:
     for dialect in (SqliteDialect, PostgresDialect):
         dialect.__eq__ = lambda self, other: type(self) is type(other)  # type: ignore[method-assign]
         dialect.__hash__ = lambda self: hash(type(self))  # type: ignore[method-assign]
-    make: Any = Database._make_engine
+    for kind in (SqliteDatabase, PostgresDatabase):
+        kind._make_engine = _sharing(kind._make_engine)  # type: ignore[method-assign]
 
+
+def _sharing(make: Any) -> Any:
     def make_engine(self: Database) -> Engine:
         engine: Engine = make(self)
         first = _first.setdefault(type(engine.dialect), engine)
         engine._compiled_cache = first._compiled_cache
         return engine
 
-    Database._make_engine = make_engine  # type: ignore[method-assign]
+    return make_engine

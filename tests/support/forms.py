@@ -3,7 +3,7 @@
 from textual import events
 from textual.widgets import Input
 
-from dcron.tui.entries import LONGEST, ChoiceEntry
+from dcron.tui.dialogs.entries import LONGEST, ChoiceEntry
 from dcron.tui.forms.form import Form
 from dcron.tui.forms.rows import Row
 from tests.support.tui import Screen

@@ -10,12 +10,12 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from dcron.model import RunState
-from dcron.store import output
-from dcron.store.output import Chunk
-from dcron.tui.input_queue import OrderedApp
+from dcron.services.log import RunLog, Which
+from dcron.store.runs import output
+from dcron.tui.keys.input_queue import OrderedApp
 from dcron.tui.log.screen import LogScreen
-from dcron.tui.log.source import RunLog, Which
 from dcron.tui.log.view import LogView
+from dcron.values.lists import Chunk
 from tests.support.patience import PATIENCE
 from tests.support.stage import NOON, Stage
 
@@ -125,6 +125,9 @@ class Host(OrderedApp[None]):
     def __init__(self, screen: LogScreen) -> None:
         super().__init__()
         self._log_screen = screen
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return {"row-cursor": "blue"}
 
     def on_mount(self) -> None:
         self.push_screen(self._log_screen)

@@ -21,9 +21,11 @@ from dcron.agent.settings import AgentSettings
 from dcron.database import Database
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.services.crontab import Crontab
-from dcron.store import finishing, nodes, planning
-from dcron.store.finishing import RunResult
-from dcron.store.runs import RunFilter
+from dcron.store.claims import finishing
+from dcron.store.claims.finishing import RunResult
+from dcron.store.nodes import rows as nodes
+from dcron.store.planning import planning
+from dcron.store.runs.rows import RunFilter
 from dcron.warden.client import Event, Finished, Job, Warden
 from dcron.warden.journal import JournalReader, Result
 
@@ -123,6 +125,10 @@ class HandNode:
         self.counters = Counters()
         self.launched: list[Job] = []
         self.killed: list[int] = []
+        self.fenced: list[int] = []
+        """Runs that were killed without a grace."""
+        self.wakes: list[bool] = []
+        """How often the dispatcher wanted the next heartbeat at once."""
         self.deadlines: list[float] = []
         self.drained = False
         self.outgrown: list[str] = []
@@ -145,8 +151,12 @@ class HandNode:
             launch,
             kill,
             self.counters,
+            None,
+            lambda: self.wakes.append(True),
         )
-        reconciler = Reconciler(database, self.id, self.active_runs, lambda: self.dispatcher.starting, kill)
+        reconciler = Reconciler(
+            *(database, self.id, self.active_runs, lambda: self.dispatcher.starting, kill, self.fenced.extend)
+        )
         others = OtherLeases(2 * self.settings.beat)
         self.maintenance = Maintenance(database, self.id)
         self.heartbeat = Heartbeat(
@@ -161,6 +171,8 @@ class HandNode:
             self.outgrown.append,
             self.maintenance,
             self.counters,
+            on_settings=lambda given: setattr(self.dispatcher, "on_disconnect", given),
+            has_kept_work=lambda: self.dispatcher.has_kept_work,
         )
 
         self.warden = HandWarden()
@@ -200,6 +212,7 @@ class HandNode:
                     died_at=None,
                     died_how=None,
                     clock_offset=None,
+                    lease=self.settings.lease,
                 ),
             )
             if reboot:
@@ -244,6 +257,14 @@ class World:
 
     def node(self, name: str = "web-1", **settings: float) -> HandNode:
         return HandNode(self.database, name, **settings).register()  # type: ignore[arg-type]
+
+    def watch(self, node: HandNode, seconds: int) -> None:
+        """Let this time pass while the node renews its lease and watches those of others."""
+        for _ in range(seconds // 10):
+            self.clock.forward(seconds=10)
+            node.heartbeat.step()
+        self.clock.forward(seconds=seconds % 10)
+        node.heartbeat.step()
 
     def runs(self, *states: RunState) -> list[Run]:
         """The runs in these states, the oldest first; all without states."""

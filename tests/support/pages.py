@@ -8,9 +8,9 @@ from typing import Any
 from textual.content import Content
 
 from dcron.services.freezes import Freezes
+from dcron.tui.dialogs.modals import ConflictDialog
+from dcron.tui.dialogs.shell import OutputDialog
 from dcron.tui.forms.form import Form
-from dcron.tui.modals import ConflictDialog
-from dcron.tui.shell import OutputDialog
 from dcron.tui.views.tasks import NO_GROUPS, TasksPane
 from tests.support import views
 from tests.support.alerts import insert_alert
@@ -179,9 +179,6 @@ PAGES: Mapping[str, Page] = {
     "why": Page(_on("sync-mirror", "w", shows="it failed after"), ("why sync-mirror",)),
     "help": Page(views.help_, ("keys",)),
     "palette": Page(_keys("ctrl+p", "f", "r", "e", shows="freeze"), ("freeze",)),
-    "compare": Page(
-        _then(views.runs, _keys("j", "space", "space", "equals_sign", shows="what ran")), ("runs ",)
-    ),
     "conflict": Page(_push(_conflict, "changed it first"), ("leave it",)),
     "output": Page(
         _push(lambda _: OutputDialog(["preview", "30 2 * * *", "--tz", "UTC"], {}), "02:30"), ("leave",)

@@ -1,4 +1,5 @@
-"""A TCP proxy before Postgres that delays, cuts, holds back, or swallows the answer to a COMMIT.
+"""A TCP proxy before Postgres that delays, cuts, holds back, or swallows the answer to a COMMIT. It can break
+each connection after a certain message.
 
 It knows just enough of the protocol to separate messages: a byte of type, four of length, the rest.
 Clients connect with `Proxy.url`, which turns encryption off.
@@ -6,15 +7,37 @@ Clients connect with `Proxy.url`, which turns encryption off.
 
 import asyncio
 import random
+import socket
+import struct
 import threading
 from contextlib import suppress
+from math import inf
 from types import TracebackType
+from typing import NamedTuple
 
 from sqlalchemy.engine import make_url
 
 _COMMITTED = b"COMMIT\0"
 _COMMAND_COMPLETE = ord("C")
+_BACKEND_KEY = ord("K")
 _CHUNK = 64 * 1024
+
+
+RESENT_AFTER = 0.4
+"""Seconds until TCP sends lost data again: the first timeout of Linux, with a round trip of 200 ms."""
+HOW = ("reset", "close", "silence")
+_AT_ONCE = struct.pack("ii", 1, 0)
+
+
+class Break(NamedTuple):
+    """How a connection breaks."""
+
+    after: int
+    """The number of the last message that gets through, of one direction."""
+    how: str
+    """`reset`; `close`, as a proxy does that ends; `silence`: both ends stay open, and nothing arrives."""
+    of_server: bool = False
+    """Whether the server's messages are counted, not the client's."""
 
 
 class Proxy:
@@ -29,11 +52,20 @@ class Proxy:
         self.refusing = False
         """Close every new connection at once."""
         self.delay = 0.0
-        """Seconds that data takes each way, with any amount under way. Set it before clients connect."""
+        """Seconds that data takes each way, with any amount under way."""
+        self.loses = 0.0
+        """The probability that data is lost once, and comes with all that follows it after RESENT_AFTER."""
         self.swallows = 0.0
         """The probability that the answer to a COMMIT is dropped and its connection closed."""
         self.swallowed = 0
+        self.breaking: Break | None = None
+        """How each connection breaks that is made from now on."""
+        self.broken = 0
+        """Connections that were broken so."""
+        self.hides_keys = False
+        """Give clients keys of its own, as a pooler does."""
         self._chance = chance
+        self._arrives: dict[asyncio.StreamWriter, float] = {}
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -88,35 +120,67 @@ class Proxy:
             return
         both = {writer, server_writer}
         self._writers |= both
+        breaking = self.breaking
+        by_client, by_server = _counted(breaking)
         try:
-            with suppress(OSError, asyncio.IncompleteReadError):
-                await asyncio.wait(
-                    [
-                        asyncio.ensure_future(self._questions(reader, server_writer)),
-                        asyncio.ensure_future(self._answers(server_reader, writer)),
-                    ],
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
+            with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):  # by _stop
+                ways = [
+                    asyncio.ensure_future(self._questions(reader, server_writer, by_client)),
+                    asyncio.ensure_future(self._answers(server_reader, writer, by_server)),
+                ]
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                if breaking and not reader.at_eof() and not server_reader.at_eof():
+                    for way in ways:
+                        way.cancel()
+                    await asyncio.wait(ways)
+                    await self._break(breaking, reader, writer)
             with suppress(asyncio.CancelledError):  # by _stop
-                await asyncio.sleep(self.delay)  # the last data arrives
+                await asyncio.sleep(
+                    self.delay + (RESENT_AFTER if self.loses else 0.0)
+                )  # the last data arrives
         finally:
             self._writers -= both
             for each in both:
+                self._arrives.pop(each, None)
                 each.transport.abort()
 
-    async def _questions(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while data := await reader.read(_CHUNK):
-                await self._pass(data, writer)
-
-    async def _answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _questions(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, messages: float
+    ) -> None:
         with suppress(OSError, asyncio.IncompleteReadError):
-            while True:
+            if messages == inf:
+                while data := await reader.read(_CHUNK):
+                    await self._pass(data, writer)
+            kind = 0  # the first message has no byte of type
+            while messages > 0:
+                head = await reader.readexactly(kind + 4)
+                body = await reader.readexactly(int.from_bytes(head[kind:], "big") - 4)
+                await self._pass(head + body, writer)
+                kind, messages = 1, messages - 1
+
+    async def _answers(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, messages: float
+    ) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while messages > 0:
                 head = await reader.readexactly(5)
                 body = await reader.readexactly(int.from_bytes(head[1:], "big") - 4)
                 if head[0] == _COMMAND_COMPLETE and body == _COMMITTED and self._swallows():
                     return
+                if head[0] == _BACKEND_KEY and self.hides_keys:
+                    body = self._chance.randbytes(len(body))
                 await self._pass(head + body, writer)
+                messages -= 1
+
+    async def _break(
+        self, breaking: Break, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.broken += 1
+        if breaking.how == "silence":
+            while await reader.read(_CHUNK):  # until the client gives it up
+                pass
+        elif breaking.how == "reset":
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
 
     def _swallows(self) -> bool:
         swallow = self._chance.random() < self.swallows
@@ -126,11 +190,22 @@ class Proxy:
     async def _pass(self, data: bytes, writer: asyncio.StreamWriter) -> None:
         while self.held:
             await asyncio.sleep(0.02)
-        if self.delay:
-            self._loop.call_later(self.delay, _write, writer, data)
+        now = self._loop.time()
+        last = self._arrives.get(writer, 0.0)
+        if self.delay or self.loses or last > now:  # what is under way comes first
+            lost = RESENT_AFTER if self._chance.random() < self.loses else 0.0
+            at = self._arrives[writer] = max(now + self.delay + lost, last + 1e-6)
+            self._loop.call_at(at, _write, writer, data)
         else:
             writer.write(data)
             await writer.drain()
+
+
+def _counted(breaking: Break | None) -> tuple[float, float]:
+    """Return how many messages of the client and of the server get through."""
+    if breaking is None:
+        return inf, inf
+    return (inf, breaking.after) if breaking.of_server else (breaking.after, inf)
 
 
 def _write(writer: asyncio.StreamWriter, data: bytes) -> None:

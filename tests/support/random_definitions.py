@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from dcron.model import Definition
-from dcron.quantities import LEAST_AMOUNT, MOST_AMOUNT
+from dcron.values.quantities import LEAST_AMOUNT, MOST_AMOUNT
 
 SCHEDULES = [
     "0 5 * * *",

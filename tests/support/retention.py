@@ -9,9 +9,9 @@ from sqlalchemy import insert, select, update
 
 from dcron.agent.maintenance import Maintenance
 from dcron.policy.statistics import DAY, day_of
-from dcron.schema import maintenance_jobs, output, runs, summed_days
+from dcron.schema.tables import maintenance_jobs, output, runs, summed_days
 from dcron.store import maintenance
-from dcron.store.prune import JOB, Prune
+from dcron.store.retention.walk import JOB, Prune
 from tests.support.stage import Stage
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from dcron import policy
 from dcron.model import RunState, Task
-from dcron.schema import runs
-from dcron.store import output
-from dcron.store.output import Chunk
+from dcron.policy.starting import occurrences
+from dcron.schema.tables import runs
+from dcron.store.runs import output
+from dcron.values.lists import Chunk
 from tests.support.stage import Stage
 
 NODES = ("web-1", "web-2", "db-1")
@@ -171,10 +171,10 @@ def _past_occurrences(task: Task, now: datetime, count: int) -> list[datetime]:
     """Return the last occurrences before now, the latest at the end."""
     for days in (1, 8, 60, 400):
         found: list[datetime] = []
-        occurrence = policy.next_not_excluded(task, now - timedelta(days=days))
+        occurrence = occurrences.next_not_excluded(task, now - timedelta(days=days))
         while occurrence and occurrence < now:
             found.append(occurrence)
-            occurrence = policy.next_not_excluded(task, occurrence)
+            occurrence = occurrences.next_not_excluded(task, occurrence)
         if len(found) >= count:
             break
     return found[-count:]

@@ -6,16 +6,21 @@ from typing import Any
 
 from sqlalchemy import insert, select, text, update
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.model import Definition, Node, Run, RunState, Task
-from dcron.schema import crontab, runs
+from dcron.schema.tables import crontab, runs
 from dcron.services.crontab import Crontab
-from dcron.store import blocked, claims, expiry, finishing, nodes, planning, reaping, tasks, unclaimable
-from dcron.store.candidates import Capacity, ClaimedRun
-from dcron.store.claims import ClaimResult
-from dcron.store.finishing import RunResult
-from dcron.store.runs import COLUMNS, run_from
-from dcron.store.step_snapshot import take_snapshot
+from dcron.store.claims import claims, finishing
+from dcron.store.claims.claims import ClaimResult
+from dcron.store.claims.finishing import RunResult
+from dcron.store.claims.snapshot import take_snapshot
+from dcron.store.nodes import rows as nodes
+from dcron.store.planning import planning
+from dcron.store.runs import blocked, unclaimable
+from dcron.store.runs.candidates import Capacity, ClaimedRun
+from dcron.store.runs.rows import COLUMNS, run_from
+from dcron.store.tasks import rows as tasks
+from dcron.store.upkeep import expiry, reaping
 
 NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
 """The start of every test: a Tuesday."""
@@ -27,7 +32,7 @@ class Stage:
 
     def __init__(self, url: str) -> None:
         self.now = NOON
-        self.database = Database(url, clock=lambda: self.now)
+        self.database = open_database(url, clock=lambda: self.now)
         self.crontab = Crontab(self.database, "ann@desk")
 
     def forward(self, **duration: float) -> datetime:

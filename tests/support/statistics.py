@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy import insert, update
 
 from dcron.database import Database
-from dcron.schema import maintenance_jobs, runs
+from dcron.schema.tables import maintenance_jobs, runs
 from dcron.store import maintenance
 from dcron.store.maintenance import Hold, Job
-from dcron.store.sum_up import SumUpDays
+from dcron.store.statistics.sum_up import SumUpDays
 
 
 def take(database: Database, job: str, holder: str = "web-1-00000000") -> Hold:

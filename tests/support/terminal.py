@@ -10,11 +10,11 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dcron.tui import modals
+from dcron.tui.dialogs import modals
 from tests.support.escapes import shown
 from tests.support.patience import PATIENCE
 
@@ -109,11 +109,19 @@ class Terminal:
 @contextmanager
 def terminal(*words: str, size: tuple[int, int] = (50, 200), **env: str) -> Iterator[Terminal]:
     """Run `dcron WORDS` on a terminal of this size."""
+    argv = [sys.executable, "-m", "tests.support.patient", *words]
+    with program_on_terminal(argv, size=size, **env) as screen:
+        yield screen
+
+
+@contextmanager
+def program_on_terminal(argv: Sequence[str], size: tuple[int, int], **env: str) -> Iterator[Terminal]:
+    """Run this command on a terminal of this size."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     kept = {name: value for name, value in os.environ.items() if not re.match("COLUMNS|LINES|NO_COLOR", name)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.patient", *words],
+        argv,
         cwd=ROOT,
         env={**kept, "TERM": "xterm-256color", **env},
         stdin=theirs,

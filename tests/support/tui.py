@@ -11,13 +11,13 @@ from textual._context import visible_screen_stack
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.model import Definition, Task
 from dcron.services.crontab import Crontab
 from dcron.tui.app import DcronApp
-from dcron.tui.pane import TablePane
-from dcron.tui.settings import TuiSettings
-from dcron.tui.table import RowTable
+from dcron.tui.look.settings import TuiSettings
+from dcron.tui.table.pane import TablePane
+from dcron.tui.table.table import RowTable
 from tests.support.patience import PATIENCE
 
 
@@ -84,7 +84,7 @@ class Stage:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.database = Database(url)
+        self.database = open_database(url)
         self.crontab = Crontab(self.database, "ann@desk")
 
     def add(self, name: str, schedule: str = "30 2 * * *", command: str = "true", **fields: Any) -> Task:
@@ -92,7 +92,7 @@ class Stage:
         return self.crontab.add(Definition(name=name, schedule=schedule, command=command, **values))
 
     def connect(self) -> Crontab:
-        return Crontab(Database(self.url), "bob@desk")
+        return Crontab(open_database(self.url), "bob@desk")
 
     @asynccontextmanager
     async def screen(

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from dcron.tui import input_queue, modals, requests
+from dcron.tui.dialogs import modals
+from dcron.tui.keys import input_queue
+from dcron.tui.reads import requests
 from tests.support.patience import PATIENCE
 from tests.support.tui import Stage
 

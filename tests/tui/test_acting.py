@@ -7,11 +7,12 @@ from functools import partial
 
 import pytest
 
-from dcron.model import RunState
+from dcron.model import RunState, Trigger
 from dcron.services.history import History
-from dcron.store.runs import RunFilter
-from dcron.tui import modals, refresher
-from dcron.tui.suspend import suspended
+from dcron.store.runs.rows import RunFilter
+from dcron.tui.dialogs import modals
+from dcron.tui.dialogs.suspend import suspended
+from dcron.tui.frame import refresher
 from tests.support.tui import Stage, many
 
 
@@ -385,6 +386,41 @@ def test_in_a_protected_context_its_name_is_typed(stage: Stage) -> None:
             await screen.type("prod")
             await screen.press("enter")
             await screen.until(lambda: not list(stage.crontab.tasks()))
+
+    asyncio.run(look())
+
+
+@pytest.mark.slow
+def test_every_act_asks_for_the_name_of_a_protected_context(stage: Stage) -> None:
+    stage.add("backup")
+
+    def has_run() -> bool:
+        return any(run.trigger is Trigger.MANUAL for run in stage.crontab.runs(RunFilter(), 9))
+
+    async def look() -> None:
+        async with stage.screen(context="prod", is_protected=True) as screen:
+            await screen.press("r")
+            await screen.shows("run backup in prod?")
+            await screen.press("escape")
+            await screen.shows_not("run backup in prod?")
+            assert not has_run()
+            await screen.press("r")
+            await screen.shows("run backup in prod?")
+            await screen.type("prod")
+            await screen.press("enter")
+            await screen.until(has_run)
+            await screen.press("s")
+            await screen.shows("pause backup: why?")
+            await screen.press("enter", "enter")
+            await screen.shows("pause backup in prod?")
+            await screen.type("prod")
+            await screen.press("enter")
+            await screen.until(lambda: not stage.crontab.get("backup").enabled)
+            await screen.press("s")
+            await screen.shows("resume backup in prod?")
+            await screen.press("escape")
+            await screen.shows_not("resume backup in prod?")
+            assert not stage.crontab.get("backup").enabled
 
     asyncio.run(look())
 

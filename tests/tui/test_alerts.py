@@ -10,9 +10,9 @@ import pytest
 from dcron.model import Alert, Task
 from dcron.services.alerts import Alerts
 from dcron.services.dashboard import Activity, Counts
-from dcron.store.alert_list import UnacknowledgedAlerts
 from dcron.store.listings import LateTasks
-from dcron.tui.alert_line import fitting
+from dcron.tui.frame.alert_line import fitting
+from dcron.values.lists import UnacknowledgedAlerts
 from tests.support.alerts import insert_alert
 from tests.support.statistics import ended_run, insert_runs
 from tests.support.tui import Screen, Stage

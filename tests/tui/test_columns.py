@@ -1,28 +1,18 @@
-"""The choice of columns, and groups by the beginnings of names."""
+"""The choice of columns, and a group's head under the cursor."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from dcron.services.dashboard import BY_PREFIX, Dashboard
-from dcron.tui.state import TuiState
+from dcron.tui.look.state import TuiState
 from tests.support.tui import Stage
 
 
-def test_groups_by_what_names_begin_with(stage: Stage) -> None:
-    ids = {name: stage.add(name).id for name in ("shop-mail", "shop.etl", "report", "etl-x")}
-    groups = Dashboard(stage.crontab).task_groups((), "name", BY_PREFIX, reverse=False)
-    assert [(group.value, set(group.ids)) for group in groups] == [
-        ("shop", {ids["shop-mail"], ids["shop.etl"]}),
-        (None, {ids["report"], ids["etl-x"]}),
-    ]
-
-
 @pytest.mark.slow
-def test_a_hidden_column_stays_hidden_and_names_are_grouped(stage: Stage, tmp_path: Path) -> None:
-    for name in ("shop-mail", "shop-etl", "report"):
-        stage.add(name)
+def test_a_hidden_column_stays_hidden_and_a_group_is_no_task(stage: Stage, tmp_path: Path) -> None:
+    for name, labels in (("shop-mail", {"team": "shop"}), ("shop-etl", {"team": "shop"}), ("report", {})):
+        stage.add(name, labels=labels)
     path = tmp_path / "tui.json"
 
     async def hide() -> None:
@@ -42,10 +32,10 @@ def test_a_hidden_column_stays_hidden_and_names_are_grouped(stage: Stage, tmp_pa
             (hidden,) = screen.app.state.hidden["tasks"]
             assert screen.table.column_x(hidden) == 0
             await screen.press("b")
-            await screen.shows("name prefix")
+            await screen.shows("group by")
             await screen.press("enter")
-            await screen.shows("shop*: 2 tasks")
-            await screen.shows("other names: 1 task")
+            await screen.shows("team=shop: 2 tasks")
+            await screen.shows("no team: 1 task")
             await screen.press("g")
             await screen.press("colon")
             await screen.type("why")

@@ -11,14 +11,14 @@ import typer
 from typer.main import get_command
 
 from dcron.cli.app import app
-from dcron.cli.verb_completion import words_for
-from dcron.schedule import parse_calendar
+from dcron.cli.asking.verb_completion import words_for
+from dcron.schedule.calendars import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.services.fleet import Fleet
-from dcron.tui.commands import READING_VERBS, WRITING_VERBS
-from dcron.tui.entries import Entry
-from dcron.tui.shell import OutputDialog
-from dcron.tui.state import MOST_COMMANDS, TuiState
+from dcron.tui.dialogs.entries import Entry
+from dcron.tui.dialogs.shell import OutputDialog
+from dcron.tui.frame.commands import READING_VERBS, WRITING_VERBS
+from dcron.tui.look.state import MOST_COMMANDS, TuiState
 from tests.support.tui import Screen, Stage
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.errors import DatabaseError, DatabaseReplaced, DcronError, NotFound
 from dcron.services.crontab import Crontab
-from dcron.store.runs import RunFilter
-from dcron.tui import health, requests
-from dcron.tui.database_thread import DatabaseThread
-from dcron.tui.health import Health
+from dcron.store.runs.rows import RunFilter
+from dcron.tui.reads import health, requests
+from dcron.tui.reads.database_thread import DatabaseThread
+from dcron.tui.reads.health import Health
 from tests.support.cli import until
 from tests.support.patience import PATIENCE
 from tests.support.tui import Stage
@@ -204,7 +204,7 @@ def play_while_hanging(stage: Stage, do: Callable[[Any, threading.Event], Any]) 
     hang, go = threading.Event(), threading.Event()
 
     def connect() -> Crontab:
-        database = Database(stage.url)
+        database = open_database(stage.url)
         read = database.read
 
         def hanging() -> Any:
@@ -252,7 +252,7 @@ def losing(stage: Stage, lost: threading.Event) -> Callable[[], Crontab]:
     """Opens a crontab that cannot be read while it is lost."""
 
     def connect() -> Crontab:
-        database = Database(stage.url)
+        database = open_database(stage.url)
         read = database.read
 
         def read_or_not() -> Any:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 
-from dcron import policy
 from dcron.model import Task
-from dcron.schema import runs
+from dcron.policy.starting import lanes
+from dcron.schema.tables import runs
 from dcron.services.dashboard import Dashboard
-from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
-from dcron.store.search_terms import Term
+from dcron.services.runs.dead_letters import DeadLetters
+from dcron.values.lists import Term
 from tests.support.stage import Stage as Agents
 from tests.support.tui import Screen, Stage
 
@@ -376,7 +376,7 @@ def test_beside_a_task_stands_what_keeps_it_what_it_asks_for_and_what_hangs_toge
     (failed,) = morgue.bury(task)
     soon = morgue.agents.now + timedelta(minutes=5)
     retry = {"task_id": task.id, "task": "extract", "trigger": "retry", "attempt": 2, "retry_of": failed}
-    morgue.agents.insert_run(**retry, due_at=soon, lane=str(policy.lane_of(task)))
+    morgue.agents.insert_run(**retry, due_at=soon, lane=str(lanes.lane_of(task)))
 
     async def look() -> None:
         async with morgue.stage.screen(size=(130, 50)) as screen:

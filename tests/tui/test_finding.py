@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from textual import events
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.errors import UsageError
 from dcron.model import Task, Trigger
 from dcron.services.crontab import Crontab
-from dcron.store.runs import RunFilter
-from dcron.store.search_terms import RUN_FIELDS, TASK_FIELDS, Term
-from dcron.tui.filters import parse_filter
-from dcron.tui.keys import binding_ids, require_known
+from dcron.store.runs.rows import RunFilter
+from dcron.store.tasks.search_terms import RUN_FIELDS, TASK_FIELDS
+from dcron.tui.keys.keys import binding_ids, require_known
+from dcron.tui.table.filters import parse_filter
+from dcron.values.lists import Term
 from tests.support.tui import Stage
 
 CONFIG = Path("config.toml")
@@ -55,8 +56,8 @@ def test_a_filter_that_cannot_be_read_says_what_would_be_right(text: str, messag
 
 def test_every_field_can_be_asked_of_both_databases(stage: Stage) -> None:
     from dcron.services.dashboard import Dashboard
-    from dcron.store.listings import RunListFilter
-    from dcron.store.search_terms import TASK_ORDERS
+    from dcron.store.tasks.search_terms import TASK_ORDERS
+    from dcron.values.lists import RunListFilter
 
     stage.add("backup", "30 2 * * *", "tar 50%_off")
     board = Dashboard(stage.crontab)
@@ -261,7 +262,7 @@ def test_what_is_typed_before_a_form_is_ready_waits_for_it(
     stage.add("backup")
 
     async def look() -> None:
-        async with stage.screen(connect=lambda: Slow(Database(stage.url), "bob@desk")) as screen:
+        async with stage.screen(connect=lambda: Slow(open_database(stage.url), "bob@desk")) as screen:
             at_once(screen, "e", *"rsrD")
             await screen.shows("edit backup")
             await screen.shows("schedule         30 2 * * *rsrD")
@@ -373,7 +374,7 @@ def test_the_key_of_the_help_is_always_told(stage: Stage) -> None:
 
 
 def wanted_of(stage: Stage, name: str) -> Any:
-    from dcron.store.runs import RunFilter
+    from dcron.store.runs.rows import RunFilter
 
     return RunFilter(stage.crontab.task_id(name))
 

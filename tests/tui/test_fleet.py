@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dcron.model import Task
-from dcron.policy.start_times import MINUTE, Minutes, StartSpan, minute_of
+from dcron.policy.forecast.start_times import MINUTE, Minutes, StartSpan, minute_of
 from dcron.services import dashboard
 from dcron.services.dashboard import Dashboard
 from dcron.services.fleet import Fleet
@@ -168,5 +168,31 @@ def test_a_small_screen_has_no_panel(stage: Stage, agents: Agents) -> None:
             await screen.press("4")
             await screen.shows("web-1")
             assert "slots" not in screen.text()
+
+    asyncio.run(look())
+
+
+@pytest.mark.slow
+def test_a_run_that_is_not_heard_of_is_shown_with_its_node(stage: Stage, agents: Agents) -> None:
+    task = stage.add("backup", "@yearly", on_disconnect="keep", timeout=3600.0)
+    cut_off = agents.node("web-3")
+    run = stage.crontab.run(task)
+    agents.now = stage.crontab.now()
+    assert [each.id for each in agents.take(cut_off)] == [run.id]
+    agents.forward(minutes=2)
+    agents.reap()
+
+    async def look() -> None:
+        async with stage.screen(size=(160, 24)) as screen:
+            await screen.shows("unheard")
+            await screen.press("2")
+            await screen.shows("not heard of since")
+            await screen.press("4")
+            await screen.shows("1 unheard")
+            await screen.press("G")
+            await screen.until(lambda: screen.table.cursor_row and screen.table.cursor_row.id == cut_off)
+            await screen.press("enter")
+            await screen.shows("1 run not heard of since")
+            await screen.shows("its other runs were lost")
 
     asyncio.run(look())

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from dcron.errors import DatabaseError
-from dcron.tui.health import Health
+from dcron.tui.reads.health import Health
 
 
 class Fading(Health):

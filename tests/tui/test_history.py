@@ -8,15 +8,15 @@ import pytest
 from sqlalchemy import update
 from textual.widgets import Static
 
-from dcron import schema
-from dcron.database import Database
+from dcron.database import open_database
+from dcron.policy.history import RecordedChange
 from dcron.policy.ownership import digest
+from dcron.schema import tables
 from dcron.services.crontab import Crontab
 from dcron.services.history import History
-from dcron.store.changes import RecordedChange
+from dcron.tui.dialogs.modals import Ask, NoticeDialog
 from dcron.tui.forms.dialogs import Decide
 from dcron.tui.history.pane import HistoryPane
-from dcron.tui.modals import Ask, NoticeDialog
 from tests.support import forms
 from tests.support.stage import definition
 from tests.support.tui import Screen, Stage
@@ -213,11 +213,11 @@ def test_all_changes_are_read_page_by_page(stage: Stage, monkeypatch: pytest.Mon
 
 
 def test_foreign_text_in_the_history_is_harmless(stage: Stage) -> None:
-    crontab = Crontab(Database(stage.url), "ev\x1b[2Jil@\u202ehost")
+    crontab = Crontab(open_database(stage.url), "ev\x1b[2Jil@\u202ehost")
     task = crontab.add(definition("evil", "@yearly"))
     with crontab.database.write() as connection:
         values = {"note": "x\x1b[2J", "via": "[/b]"}
-        connection.execute(update(schema.changes).values(values))
+        connection.execute(update(tables.changes).values(values))
     crontab.edit(task, {"describe": "[@click=app.quit]x[/]"})
     crontab.database.close()
 
@@ -237,7 +237,7 @@ def test_what_a_source_owns_is_to_be_changed_there_too(stage: Stage) -> None:
     task = stage.add("backup", "30 2 * * *")
     with stage.database.write() as connection:
         owned = {"source": "shop/cron", "applied": digest(task)}
-        connection.execute(update(schema.crontab).values(owned))
+        connection.execute(update(tables.crontab).values(owned))
     stage.crontab.edit(stage.crontab.get("backup"), {"timeout": 60.0})
 
     async def look() -> None:

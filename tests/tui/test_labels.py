@@ -7,9 +7,10 @@ import pytest
 
 from dcron.errors import UsageError
 from dcron.model import RunState
-from dcron.store.search_terms import TASK_FIELDS, Term
-from dcron.tui.filters import parse_filter
+from dcron.store.tasks.search_terms import TASK_FIELDS
+from dcron.tui.table.filters import parse_filter
 from dcron.tui.views.tasks import TasksPane
+from dcron.values.lists import Term
 from tests.support.stage import Stage as Agents
 from tests.support.tui import Stage
 
@@ -116,3 +117,17 @@ def test_keys_on_the_head_of_a_group_ask_and_act_on_its_tasks(stage: Stage) -> N
 
     play(look())
     assert len(list(stage.crontab.names("", 9))) == 4
+
+
+@pytest.mark.slow
+def test_without_labels_there_is_nothing_to_group_by(stage: Stage) -> None:
+    stage.add("shop-mail")
+    stage.add("shop-etl")
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 24)) as screen:
+            await screen.press("b")
+            await screen.shows("no task has a label to group by")
+            assert len(screen.table.ids) == 2
+
+    play(look())

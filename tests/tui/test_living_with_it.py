@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from dcron.schedule import parse_calendar
+from dcron.schedule.calendars import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.tui import app as app_module
 from dcron.tui.views import tasks

@@ -12,10 +12,13 @@ from textual.filter import Monochrome
 from textual.theme import Theme
 
 from dcron.model import RunState
-from dcron.safetext import shorten_middle
-from dcron.services.task_rows import RecentRun
-from dcron.tui.cells import slots_cell, spark
-from dcron.tui.colours import (
+from dcron.services.tasks.rows import RecentRun
+from dcron.tui.dialogs.modals import HelpDialog
+from dcron.tui.frame.header_footer import Bar, Hints
+from dcron.tui.frame.help import help_content
+from dcron.tui.keys.keynames import CHANGES
+from dcron.tui.keys.keys import binding_ids
+from dcron.tui.look.colours import (
     ANSI,
     ANSI_LIGHT,
     COLOURS_16,
@@ -26,13 +29,10 @@ from dcron.tui.colours import (
     terminal_colours,
     theme_name,
 )
-from dcron.tui.detail_panel import DetailPanel
-from dcron.tui.header_footer import Bar, Hints
-from dcron.tui.help import help_content
-from dcron.tui.keynames import CHANGES
-from dcron.tui.keys import binding_ids
-from dcron.tui.modals import HelpDialog
-from dcron.tui.settings import has_unicode
+from dcron.tui.look.settings import has_unicode
+from dcron.tui.table.cells import slots_cell, spark
+from dcron.tui.table.detail_panel import DetailPanel
+from dcron.values.safe_text import shorten_middle
 from tests.support.forms import form_of
 from tests.support.tui import Screen, Stage
 

@@ -12,10 +12,10 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 import dcron.tui
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.services.crontab import Crontab
-from dcron.tui.health import Health
-from dcron.tui.table import RowTable
+from dcron.tui.reads.health import Health
+from dcron.tui.table.table import RowTable
 from tests.support.pages import PAGES, Page, go_home, seed_troubled_shop
 from tests.support.stage import NOON
 from tests.support.stage import Stage as Seeded
@@ -68,7 +68,7 @@ async def _walk(
     """Open each page, check it at each size, and return the classes of all widgets that were there."""
 
     def connect() -> Crontab:
-        return Crontab(Database(url, clock=lambda: NOON), "ann@desk")
+        return Crontab(open_database(url, clock=lambda: NOON), "ann@desk")
 
     stage, seen, here = Stage(url), set[type[Widget]](), ZoneInfo("Europe/Berlin")
     opened = stage.screen(size=sizes[0], connect=connect, awaited="imp", zone=here, unicode=unicode)

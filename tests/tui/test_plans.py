@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
-from dcron.store import fleet_figures, freezes, listings
-from dcron.store.listings import RunCursor, RunListFilter
-from dcron.store.search_terms import Term
+from dcron.store import freezes, listings
+from dcron.store.statistics import fleet_figures
+from dcron.values.lists import RunCursor, RunListFilter, Term
 from tests.contract.test_query_plans import LINES, NODE, explained, full, full_url, scans
 from tests.support.stage import NOON, Stage
 

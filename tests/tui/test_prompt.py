@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from dcron.model import Trigger
-from dcron.store.runs import RunFilter
-from dcron.tui.completion import Completion, completed
-from dcron.tui.prompt import Prompt
+from dcron.store.runs.rows import RunFilter
+from dcron.tui.dialogs.prompt import Prompt
+from dcron.tui.keys.completion import Completion, completed
 from tests.support.tui import Screen, Stage
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -9,9 +9,9 @@ import pytest
 
 from dcron.errors import UsageError
 from dcron.services.dashboard import Dashboard
-from dcron.store.search_terms import Term
-from dcron.tui.filter_counts import FilterCount, FilterCounts
-from dcron.tui.filters import MOST_TERMS, parse_task_filter, with_errors
+from dcron.tui.table.filter_counts import FilterCount, FilterCounts
+from dcron.tui.table.filters import MOST_TERMS, parse_task_filter, with_errors
+from dcron.values.lists import Term
 from tests.support.tui import Screen, Stage
 
 

@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.services.crontab import Crontab
-from dcron.tui.health import Health
+from dcron.tui.reads.health import Health
 from tests.support import views
 from tests.support.patience import PATIENCE
 from tests.support.shop import open_shop
@@ -88,7 +88,7 @@ async def _shot(
     """What is on the screen there, as soon as it is what is awaited, else after a while."""
 
     def connect() -> Crontab:
-        return Crontab(Database(url, clock=lambda: NOON), "ann@desk")
+        return Crontab(open_database(url, clock=lambda: NOON), "ann@desk")
 
     stage = Stage(url)
     opened = stage.screen(size=size, connect=connect, awaited="imp", zone=HERE, unicode=unicode)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, text
 
-from dcron.schema import maintenance_jobs
+from dcron.schema.tables import maintenance_jobs
 from dcron.services.dashboard import Dashboard
 from dcron.services.recent_statistics import RecentStatistics
-from dcron.store.prune import JOB
-from dcron.tui.task_sections import task_sections
+from dcron.store.retention.walk import JOB
+from dcron.tui.views.task_sections import task_sections
 from tests.support.statistics import ended_run, insert_runs, sum_up
 from tests.support.tui import Stage
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer import Exit
 
-from dcron.cli.screen import show
+from dcron.cli.running.screen import show
 from tests.support.cli import on_terminal, real
 from tests.support.patience import PATIENCE
 from tests.support.terminal import terminal

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.model import RunState, Task
-from dcron.schedule import parse_calendar, zone
-from dcron.schema import runs
+from dcron.schedule.calendars import parse_calendar
+from dcron.schedule.zones import zone
+from dcron.schema.tables import runs
 from dcron.services.calendars import Calendars
 from dcron.services.crontab import Crontab
 from dcron.tui.timeline.scale import CELLS, cell_for, cells_of, header, span_at
@@ -39,7 +40,7 @@ class Evening:
 
     def screen(self, **options: Any) -> AbstractAsyncContextManager[Screen]:
         def connect() -> Crontab:
-            return Crontab(Database(self.stage.url, clock=lambda: EVENING), "bob@desk")
+            return Crontab(open_database(self.stage.url, clock=lambda: EVENING), "bob@desk")
 
         return self.stage.screen(connect=connect, **options)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dcron.model import Task, Trigger
-from dcron.store.runs import RunFilter
+from dcron.store.runs.rows import RunFilter
 from tests.support.patience import PATIENCE
 from tests.support.terminal import ESC, Terminal, terminal
 from tests.support.tui import Stage
@@ -158,8 +158,8 @@ def test_a_menu_and_the_palette(person: Person) -> None:
 
 @pytest.mark.terminal
 def test_the_search_in_a_log(person: Person) -> None:
-    from dcron.store import output
-    from dcron.store.output import Chunk
+    from dcron.store.runs import output
+    from dcron.values.lists import Chunk
 
     stage = person.stage
     run = stage.crontab.run(stage.crontab.get("alpha"))

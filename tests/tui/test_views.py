@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dcron.model import Node, RunState
-from dcron.store import nodes
+from dcron.store.nodes import rows as nodes
 from tests.support.tui import Stage, many
 
 FIRST_ROW = 3
@@ -162,7 +162,7 @@ def test_runs_are_read_a_page_at_a_time_while_one_goes_down(stage: Stage) -> Non
     with stage.database.write() as connection:
         from sqlalchemy import insert
 
-        from dcron.schema import runs
+        from dcron.schema.tables import runs
 
         now = stage.database.now(connection)
         row = {"task_id": task.id, "task": "beat", "trigger": "manual", "spec": {}, "state": "skipped"}

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from dcron.model import Alert, Notification, Run, RunState, Trigger
 from dcron.presentation.alert_message import AlertItem, compose
-from dcron.presentation.alerts import AlertFacts, Blame
-from dcron.safetext import safe
+from dcron.presentation.alerts import AlertFacts
+from dcron.presentation.blame import Blame
+from dcron.values.safe_text import safe
 from tests.support.stage import NOON
 
 HOSTILE = st.text(st.characters() | st.sampled_from("\x1b\x07\x9b\u202e\r\n\t\0"), max_size=300)

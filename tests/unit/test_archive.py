@@ -1,8 +1,10 @@
 """Objects of an archive: each is written once and as a whole, and every byte comes back."""
 
 import gzip
+import os
 import stat
 from datetime import UTC, datetime
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -13,7 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from obstore.store import LocalStore, MemoryStore
 
-from dcron.archive import ArchivedChunk, Storage, find_run, open_storage, part_name, require_url, run_line
+from dcron.archive import (
+    ArchivedChunk,
+    Storage,
+    find_run,
+    lines,
+    open_storage,
+    part_name,
+    require_url,
+    run_line,
+)
 from dcron.archive.files import FileStorage
 from dcron.archive.objects import ObjectStorage
 from dcron.errors import ArchiveError, UsageError
@@ -35,9 +46,9 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 def test_an_object_is_written_once(storage: Storage) -> None:
     storage.put(NAME, b"one")
     storage.put(NAME, b"other")
-    assert storage.get(NAME) == b"one"
+    assert storage.get(NAME, 1000) == b"one"
     with pytest.raises(ArchiveError, match="cannot be read"):
-        storage.get("2027-06-01/001-abc.jsonl.gz")
+        storage.get("2027-06-01/001-abc.jsonl.gz", 1000)
 
 
 class Bucket(BaseHTTPRequestHandler):
@@ -78,10 +89,10 @@ def test_a_bucket_of_a_server_of_ones_own_without_tls(monkeypatch: pytest.Monkey
         storage = open_storage("s3://backups/dcron")
         storage.put(NAME, b"one")
         storage.put(NAME, b"other")
-        assert storage.get(NAME) == b"one"
+        assert storage.get(NAME, 1000) == b"one"
         assert list(Bucket.objects) == [f"/backups/dcron/{NAME}"]
         with pytest.raises(ArchiveError, match="cannot be read"):
-            storage.get("2027-06-01/001-abc.jsonl.gz")
+            storage.get("2027-06-01/001-abc.jsonl.gz", 1000)
         server.shutdown()
 
 
@@ -92,6 +103,38 @@ def test_only_the_owner_reads_a_file_and_nothing_is_left_beside_it(tmp_path: Pat
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_only_regular_files_below_the_directory_are_read(tmp_path: Path) -> None:
+    """A named pipe would wait for ever, and a device has no end."""
+    storage = FileStorage(tmp_path / "archive")
+    storage.put(NAME, b"12345")
+    day = tmp_path / "archive" / NAME.partition("/")[0]
+    (tmp_path / "secret").write_bytes(b"s")
+    os.mkfifo(day / "pipe")
+    (day / "device").symlink_to("/dev/zero")
+    (day / "link").symlink_to(tmp_path / "secret")
+    (day / "beside").symlink_to(day / NAME.partition("/")[2])
+    (tmp_path / "archive" / "other").symlink_to(tmp_path)
+    for name in (*(f"{day.name}/{each}" for each in ("pipe", "device", "link", "beside")), "other/secret"):
+        with pytest.raises(ArchiveError, match="archive"):
+            storage.get(name, 1000)
+    assert storage.get(NAME, 5) == b"12345"
+
+
+def test_an_object_that_is_larger_than_recorded_is_not_read(storage: Storage) -> None:
+    storage.put(NAME, b"12345")
+    with pytest.raises(ArchiveError, match="larger than was recorded"):
+        storage.get(NAME, 4)
+
+
+def test_an_object_of_one_endless_line_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "LONGEST_LINE", 1000)
+    with pytest.raises(ArchiveError, match="more than dcron writes"):
+        find_run(gzip.compress(bytes(10**6)), 7, "")
+    monkeypatch.setattr(lines, "MOST_LINES", 1000)
+    with pytest.raises(ArchiveError, match="more than dcron writes"):
+        find_run(gzip.compress(b"x\n" * 10**6), 7, "")
 
 
 def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
@@ -144,13 +187,16 @@ def test_a_url_names_its_storage(tmp_path: Path) -> None:
 @given(st.lists(st.binary(max_size=200)), st.text())
 def test_every_byte_comes_back(pieces: list[bytes], reason: str) -> None:
     chunks = [ArchivedChunk(number, "out", AT, piece) for number, piece in enumerate(pieces)]
-    lines = run_line(7, {"task": "a"}, []) + run_line(81, {"reason": reason, "at": AT}, chunks)
-    data = gzip.compress(lines)
-    found = find_run(data, 81)
+    text = run_line(7, {"task": "a"}, []) + run_line(81, {"reason": reason, "at": AT}, chunks)
+    data = gzip.compress(text)
+    digest = sha256(text).hexdigest()
+    found = find_run(data, 81, digest)
     assert found
     assert found.output == chunks
     assert found.facts == {"id": 81, "reason": reason, "at": "2027-06-01T12:30:01.250000Z"}
-    assert find_run(data, 8) is None
+    assert find_run(data, 8, digest) is None
+    with pytest.raises(ArchiveError, match="SHA-256"):
+        find_run(data, 81, "0" * 64)
 
 
 @pytest.mark.parametrize("kind", ["empty", "text", "cut off", "no JSON"])
@@ -159,7 +205,7 @@ def test_damaged_content_is_an_error(kind: str) -> None:
     no_json = gzip.compress(b'{"id":7,x')
     data = {"empty": b"", "text": b"no gzip", "cut off": cut, "no JSON": no_json}[kind]
     with pytest.raises(ArchiveError, match="damaged"):
-        find_run(data, 7)
+        find_run(data, 7, "")
 
 
 def test_the_same_content_has_the_same_name() -> None:

@@ -1,6 +1,7 @@
 """Every service method that writes to the database also writes to the audit log."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ WITHOUT = {
     "retention.Retention._holding": "prunes: deletes history, and what it dismisses is recorded there",
     "retention.Retention._renew": "prunes",
     "retention.Retention._let_go": "prunes",
-    "triggers.Triggers.emit": "an event is a row of its own, with who sent it",
+    "runs.triggers.Triggers.emit": "an event is a row of its own, with who sent it",
 }
 
 
@@ -43,17 +44,21 @@ def writes(function: ast.FunctionDef) -> bool:
     return any("database.write()" in ast.unparse(node) for node in ast.walk(function))
 
 
+def module_of(path: str) -> str:
+    """Return the module of a function: what comes before its class, or before its name."""
+    return "".join(re.findall(r"^[a-z_.]+(?=\.)", path))
+
+
 def without_record(root: Path) -> list[str]:
     """Return the functions that write, and neither record it nor call one of their module that does."""
     found = dict(functions(root))
     recording = {path for path, function in found.items() if names_in(function) & RECORDS}
     while True:
-        known = {(path.partition(".")[0], path.rpartition(".")[2]) for path in recording}
+        known = {(module_of(path), path.rpartition(".")[2]) for path in recording}
         more = {
             path
             for path, function in found.items()
-            if path not in recording
-            and any((path.partition(".")[0], name) in known for name in names_in(function))
+            if path not in recording and any((module_of(path), name) in known for name in names_in(function))
         }
         if not more:
             break

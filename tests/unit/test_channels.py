@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dcron.channels import Channel, offered, parse, usable
-from dcron.config import load_config
+from dcron.config.channels import Channel, offered, parse, usable
+from dcron.config.files import load_config
 from dcron.errors import Refused, UsageError
 
 SECRET = "s3cr3t-token"
@@ -53,6 +53,7 @@ def test_all_kinds_are_read(path: Path) -> None:
         ("[notify.ops]\nkind = 'webhook'\nurl = 's3cr3t-token'", "url is not an address that begins"),
         ("[notify.ops]\nkind = 'webhook'\nurl = 'http://:s3cr3t-token@/'", "url is not an address"),
         ("[notify.ops]\nkind = 'webhook'\nurl = 'http://h:s3cr3t-token/'", "url is not an address"),
+        ("[notify.ops]\nkind = 'webhook'\nurl = 'http://a:s3cr3t-token@h/'", "without user:password@"),
         ("[notify.ops]\nkind = 'webhook'\nurl = ['s3cr3t-token']", "url is not a text in quotes$"),
         ("[notify.ops]\nkind = 'webhook'\nurl = 'http://h/'\nurl_file = '/x'", "not both"),
         ("[notify.ops]\nkind = 'webhook'\nurl_file = 'x'", "url_file is not an absolute path"),
@@ -90,7 +91,7 @@ def test_the_users_channel_replaces_the_sites_as_a_whole(
     site, own = tmp_path / "site.toml", tmp_path / "own.toml"
     site.write_text("[notify.ops]\nkind = 'mail'\nto = 'a@b'\n[notify.other]\nkind = 'mail'\n")
     own.write_text("[notify.ops]\nkind = 'mail'\nfrom = 'c@d'\n")
-    monkeypatch.setattr("dcron.config.config_paths", lambda: [site, own])
+    monkeypatch.setattr("dcron.config.files.config_paths", lambda: [site, own])
     found = load_config().notify
     assert found["ops"] == Channel("ops", "mail", {"from": "c@d"})
     assert (found["ops"].file, found["other"].file) == (own, site)

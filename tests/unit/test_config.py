@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dcron import config
-from dcron.config import Config, load_config
+from dcron.config import files as config
+from dcron.config.files import Config, load_config
 from dcron.errors import UsageError
 
 

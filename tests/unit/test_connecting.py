@@ -47,18 +47,24 @@ def test_a_server_elsewhere_has_to_prove_who_it_is(url: str) -> None:
     assert asked(url) == ("verify-full", "scram-sha-256")
 
 
+@pytest.mark.parametrize("url", ["postgresql:///cron", "postgresql://ann@/cron?host=/run/postgresql"])
+def test_a_socket_of_this_machine_is_trusted(url: str) -> None:
+    assert asked(url) == (None, None)
+
+
 @pytest.mark.parametrize(
     "url",
     [
-        "postgresql:///cron",
         "postgresql://ann@localhost/cron",
         "postgresql://ann@127.0.0.2:6432/cron",
         "postgresql://ann@[::1]/cron",
-        "postgresql://ann@/cron?host=/run/postgresql",
+        "postgresql://ann@/cron?host=/run/postgresql&host=localhost",
     ],
 )
-def test_a_server_of_this_machine_is_trusted(url: str) -> None:
-    assert asked(url) == (None, None)
+def test_a_port_of_this_machine_gets_no_password_in_clear(url: str) -> None:
+    assert asked(url) == (None, "!password")
+    more = "&" if "?" in url else "?"
+    assert asked(f"{url}{more}require_auth=password") == (None, "password")
 
 
 def test_what_the_url_says_goes_first() -> None:

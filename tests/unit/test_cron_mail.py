@@ -86,3 +86,24 @@ def test_what_a_terminal_would_act_on_is_made_inert() -> None:
     assert "\x1b" not in mail.subject + mail.text
     assert "\n" not in mail.subject
     assert ("X-Cron-Env", "<A=1 2>") in mail.headers
+
+
+HEADERS = {
+    *("from", "to", "subject", "date", "message-id", "auto-submitted", "x-cron-env"),
+    *("mime-version", "content-type", "content-transfer-encoding"),
+}
+HIDDEN = "=?utf-8?q?x=0ABcc=3A_evil=40example.org=0A=0Abody?="
+
+
+@pytest.mark.parametrize("before", ["", " ", "x" * 990, "=\ufe0f?utf-8?q?=0AX: y?= "])
+@pytest.mark.parametrize("options", [{}, {"smtp": "h"}])
+def test_an_encoded_word_of_a_task_is_no_header(before: str, options: dict[str, str]) -> None:
+    """The library would decode it, with the line ends in it."""
+    hidden = before + HIDDEN
+    env = {"A": hidden, "MAILFROM": f"{hidden} <a@b>"}
+    mail = cron_mail.compose(hidden, env, {"user": hidden}, b"x", 1, 1)
+    message = Message("1", mail.subject, mail.text, headers=mail.headers, to=(f"{hidden}@b",))
+    data = sender.compose(Channel("post", "mail", options), message).as_bytes()
+    assert b"evil" in data
+    assert {name.lower() for name in message_from_bytes(data)} <= HEADERS
+    assert data.split()[-1] == b"x"

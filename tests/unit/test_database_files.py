@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dcron.database import Database, files
+from dcron.database import files, open_database
 from dcron.errors import DatabaseError
-from dcron.schema import metadata
+from dcron.schema.tables import metadata
 
 MOUNTS = r"""/dev/vda / ext4 rw 0 0
 server:/export /mnt/share nfs4 rw 0 0
@@ -127,7 +127,7 @@ def test_a_network_file_system_is_refused_unless_forced(
 ) -> None:
     monkeypatch.setattr(files, "file_system", lambda _: kind)
     path = tmp_path / "dcron.db"
-    refused, forced = Database(f"sqlite:///{path}"), Database(f"sqlite:///{path}?force=true")
+    refused, forced = open_database(f"sqlite:///{path}"), open_database(f"sqlite:///{path}?force=true")
     with pytest.raises(DatabaseError, match=rf"network file system \({kind}\).*use Postgres"), refused.read():
         pass
     assert not path.exists()

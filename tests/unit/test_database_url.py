@@ -1,5 +1,6 @@
 """Database URLs as users type them; no message repeats a password."""
 
+import re
 from pathlib import Path
 
 import psycopg
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcron.database.failures import database_error
+from dcron.database.failures import translate
 from dcron.database.url import PASSWORD_HINT, parse_url, redact
 from dcron.errors import UsageError
 
@@ -29,9 +30,9 @@ def test_a_socket_is_given_as_a_host_that_is_a_path() -> None:
 
 def test_flags_are_for_dcron_and_not_for_the_driver() -> None:
     address = parse_url("postgresql://h/d?pgbouncer=true&sslmode=require")
-    assert address.transaction_pooling
+    assert address.pooler == "transaction"
     assert dict(address.url.query) == {"sslmode": "require"}
-    assert not parse_url("postgresql://h/d?pgbouncer=false").transaction_pooling
+    assert parse_url("postgresql://h/d?pgbouncer=false").pooler is None
     forced = parse_url("sqlite:////srv/dcron.db?force=true")
     assert (forced.forced, dict(forced.url.query)) == (True, {})
     assert not parse_url("sqlite:////srv/dcron.db").forced
@@ -62,7 +63,12 @@ def test_a_path_that_looks_like_a_host_is_explained() -> None:
         parse_url("sqlite://srv/dcron.db")
 
 
-@pytest.mark.parametrize("url", ["", "dcron.db", "/srv/dcron.db", "mysql://h/d", "postgresql"])
+def test_a_path_is_a_sqlite_file() -> None:
+    assert parse_url("/srv/dcron.db").path == parse_url("sqlite:////srv/dcron.db").path
+    assert parse_url("~/dcron.db").path == Path.home() / "dcron.db"
+
+
+@pytest.mark.parametrize("url", ["", "dcron.db", "mysql://h/d", "postgresql"])
 def test_what_is_no_such_url_is_answered_with_the_forms(url: str) -> None:
     with pytest.raises(UsageError, match=r"write postgresql://user@host/name or sqlite:////absolute/path.db"):
         parse_url(url)
@@ -150,7 +156,7 @@ def shown_for(url: str) -> str:
     except UsageError as error:
         return str(error)
     said = f"connection to {address.url.render_as_string(hide_password=False)} failed: {address.url.password}"
-    failed = database_error(psycopg.OperationalError(said), address)
+    failed = translate(psycopg.OperationalError(said), address)
     return "\n".join((str(address), repr(address), address.place, str(failed)))
 
 
@@ -194,3 +200,51 @@ def test_the_place_has_neither_account_nor_password(password: str) -> None:
 def test_a_service_needs_no_host() -> None:
     address = parse_url("postgresql://?service=cron")
     assert (address.url.host, dict(address.url.query)) == (None, {"service": "cron"})
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "shown"),
+    [
+        (
+            "postgresql://u:s3cret@h1:5432,h2:5433/db",
+            "h1,h2",
+            "5432,5433",
+            "postgresql://u:***@h1:5432,h2:5433/db",
+        ),
+        ("postgresql://h1,h2:5433/db", "h1,h2", ",5433", "postgresql://h1,h2:5433/db"),
+        ("postgresql://u@h1,h2,h3/db", "h1,h2,h3", None, "postgresql://u@h1,h2,h3/db"),
+        (
+            "postgresql://u@[::1]:1,10.0.0.1:2/db",
+            "::1,10.0.0.1",
+            "1,2",
+            "postgresql://u@[::1]:1,10.0.0.1:2/db",
+        ),
+        ("postgresql://u@/db?host=h1,h2&port=5432", "h1,h2", "5432", "postgresql://u@h1:5432,h2:5432/db"),
+        (
+            "postgresql://u@h1,h2/db?target_session_attrs=read-write",
+            "h1,h2",
+            None,
+            "postgresql://u@h1,h2/db?target_session_attrs=read-write",
+        ),
+    ],
+)
+def test_several_servers_are_given_as_in_libpq(text: str, host: str, port: str | None, shown: str) -> None:
+    address = parse_url(text)
+    assert (address.url.host, address.url.query["host"], address.url.query.get("port")) == (None, host, port)
+    assert str(address) == shown
+    assert parse_url(shown.replace("***", "s3cret")) == parse_url(text) or "?host" in text
+    assert address.place == re.sub("//.*@", "//", shown).partition("?")[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://u@h1:5432,h2:99999/db",
+        "postgresql://u@h1:a,h2/db",
+        "postgresql://u:s3,cret",
+    ],
+)
+def test_a_list_of_servers_that_cannot_be_one_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_url(text)
+    assert not any(secret in str(refused.value) for secret in ("s3,cret", "99999"))

@@ -1,5 +1,6 @@
 """The documentation is true: links resolve, and the page of the command line lists what exists."""
 
+import ast
 import re
 import tomllib
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import typer
 from typer.main import get_command
 
 from dcron.cli.app import app
+from dcron.cli.running.other_words import ALIASES
 from dcron.errors import ExitCode
 
 ROOT = Path(__file__).parents[2]
@@ -19,8 +21,9 @@ CLI_PAGE = (ROOT / "docs" / "cli.md").read_text()
 _LINK = re.compile(r"(?<!`)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
 _CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _SOURCE = re.compile(r"`([a-z0-9_./]*[a-z0-9_]\.py)`")
-_OTHER_OPTIONS = {"--help", "--full", "--create-home", "--from-stdin", "--month", "--quiet"}
-"""`--help`, and options of other programs in examples."""
+_OLD_OPTIONS = ("--id", "--message", "--note", "--to")
+_OTHER_OPTIONS = {"--help", "--full", "--create-home", "--from-stdin", "--month", "--quiet", *_OLD_OPTIONS}
+"""`--help`, options of other programs in examples, and what the page says of the options of 0.1."""
 _FOR_DEVELOPERS = ("adr", "architecture.md", "benchmarks.md", "contributing.md", "reliability.md")
 """Pages with options of the test programs."""
 
@@ -59,7 +62,7 @@ def test_every_link_inside_the_repository_resolves(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_every_source_file_that_a_page_names_exists(page: Path) -> None:
-    """`store/claims.py` is below `src/dcron`, other paths below the root; a bare `queue.py` is somewhere."""
+    """`store/listings.py` is below `src/dcron`, other paths below the root; a bare `rows.py` is somewhere."""
     named = set(_SOURCE.findall(_CODE_BLOCK.sub("", page.read_text())))
     assert sorted(name for name in named if not _is_source(name)) == []
 
@@ -70,6 +73,25 @@ def test_the_page_on_architecture_has_the_layers_of_the_import_contract() -> Non
     table = (ROOT / "docs" / "architecture.md").read_text().partition("## Layers")[2].partition("##")[0]
     rows = "\n".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
     assert sorted(re.findall(r"`(\w+)(?:/|\.py)`", rows)) == sorted(set(layers) - {"__main__"})
+
+
+def test_no_message_points_to_a_page_that_a_wheel_lacks() -> None:
+    """Docstrings may name pages: their readers have the repository. So may the table of options."""
+    found = [
+        (path.name, constant.value)
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for constant in _messages(ast.parse(path.read_text()))
+        if re.search(r"(?<![\w/.])(?<!\]\()(?:docs/|\w+\.md\b|README\b)", constant.value)
+    ]
+    assert found == [("files.py", "README")], "only the names of files that are not crontabs"
+
+
+def _messages(tree: ast.Module) -> Iterator[Any]:
+    """Yield the texts of a module that are not docstrings."""
+    alone = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Constant) and isinstance(each.value, str) and id(each) not in alone:
+            yield each
 
 
 @pytest.mark.parametrize("page", PAGES_FOR_USERS, ids=_name)
@@ -114,8 +136,10 @@ def test_every_exit_code_is_on_the_page_of_the_command_line() -> None:
 def _exists(command: str) -> bool:
     """Return whether the words begin with a verb that has all their long options."""
     words = command.split()
+    if words[0] in ("help", "VERB", *ALIASES):
+        return True
     verb = next((tuple(words[:size]) for size in (2, 1, 0) if tuple(words[:size]) in COMMANDS), ())
-    takes_command = verb in {("add",), ("at",), ("in",)}
+    takes_command = verb in {("add",), ("at",)}
     named = () if takes_command else re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", command)
     return (bool(verb) or words[0].startswith(("{", "-"))) and set(named) <= COMMANDS[verb] | {"--help"}
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dcron.errors import UsageError
-from dcron.quantities import (
+from dcron.values.quantities import (
     LEAST_AMOUNT,
     LIMITS,
     MOST,

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from dcron.model import Definition, Task
-from dcron.services.sources import Match, match
+from dcron.services.changes.matching import Match, match
 
 
 def line(name: str, command: str = "true", schedule: str = "@daily") -> Definition:

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from dcron import policy
 from dcron.model import Definition, Freeze
-from dcron.policy.freezes import FrozenTime
-from dcron.policy.start_times import (
+from dcron.policy.forecast.start_times import (
     MOST_IN_CELL,
     Minutes,
     StartSpan,
@@ -21,7 +19,10 @@ from dcron.policy.start_times import (
     starts_of,
     until_ran,
 )
-from dcron.schedule import upcoming, zone
+from dcron.policy.starting import catch_up, occurrences
+from dcron.policy.starting.freezes import FrozenTime
+from dcron.schedule.next_run import upcoming
+from dcron.schedule.zones import zone
 
 NIGHT = datetime(2027, 3, 27, 20, tzinfo=UTC)
 """The clocks of Berlin go forward in it, at 01:00 UTC."""
@@ -44,9 +45,9 @@ def line(schedule: str, **fields: Any) -> Definition:
 
 def listed(of: Definition) -> list[datetime]:
     """When it starts in the span, from the plain list of its occurrences."""
-    schedule, early = policy.schedule_of(of.schedule, of.name), timedelta(seconds=of.jitter or 0)
-    found = upcoming(schedule, zone(of.timezone), NIGHT - early - policy.INSTANT, until=SPAN.end)
-    due = (policy.due_at(of, each.at) for each in found)
+    schedule, early = occurrences.schedule_of(of.schedule, of.name), timedelta(seconds=of.jitter or 0)
+    found = upcoming(schedule, zone(of.timezone), NIGHT - early - catch_up.INSTANT, until=SPAN.end)
+    due = (occurrences.due_at(of, each.at) for each in found)
     return sorted(each for each in due if SPAN.begin <= each < SPAN.end)
 
 
@@ -102,15 +103,15 @@ def test_the_starts_of_many_lines_come_in_one_order_and_end_with_those_that_run(
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_with_jitter_the_turns_come_as_they_start(schedule: str) -> None:
     of = line(schedule, jitter=600.0)
-    found = list(starts_of(of, NIGHT - policy.INSTANT, SPAN.end - policy.INSTANT))
+    found = list(starts_of(of, NIGHT - catch_up.INSTANT, SPAN.end - catch_up.INSTANT))
     assert [each.at for each in found] == listed(of)
-    assert all(each.at == policy.due_at(of, each.occurrence.at) for each in found)
+    assert all(each.at == occurrences.due_at(of, each.occurrence.at) for each in found)
 
 
 def test_a_turn_whose_time_is_past_and_whose_start_is_not_is_still_to_come() -> None:
     of = line("0 20 * * *", timezone="UTC", jitter=3600.0)
     first = next(starts_of(of, NIGHT + timedelta(seconds=1)))
-    assert (first.occurrence.at, first.at) == (NIGHT, policy.due_at(of, NIGHT))
+    assert (first.occurrence.at, first.at) == (NIGHT, occurrences.due_at(of, NIGHT))
     assert first.at > NIGHT + timedelta(seconds=1)
 
 

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from dcron import trust
-from dcron.config import Config, database_url, load_config
-from dcron.database import Database
+from dcron.config import trust
+from dcron.config.files import Config, database_url, load_config
+from dcron.database import open_database
 from dcron.database.files import problem_with as problem_with_database
 from dcron.errors import Refused, UsageError
 
@@ -95,7 +95,7 @@ def test_every_link_and_what_it_leads_to_counts(tmp_path: Path, file: Path, give
 def test_what_others_may_write_is_a_problem_and_the_remedy_helps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, remedy: str | None, what: str
 ) -> None:
-    monkeypatch.setattr("dcron.trust._is_own_group", lambda _: False)
+    monkeypatch.setattr("dcron.config.trust._is_own_group", lambda _: False)
     file = tmp_path / "it's a folder" / "a file"
     file.parent.mkdir()
     file.touch(0o600)
@@ -187,11 +187,11 @@ def test_a_strict_database_is_refused_before_its_file_is_made(tmp_path: Path, gi
     (tmp_path / "theirs").mkdir()
     give(tmp_path / "theirs")
     path = tmp_path / "theirs" / "dcron.db"
-    strict = Database(f"sqlite:///{path}", strict=True)
+    strict = open_database(f"sqlite:///{path}", strict=True)
     with pytest.raises(Refused, match="an agent that runs as root does not use the database"), strict.read():
         pass
     assert not path.exists()
-    lenient = Database(f"sqlite:///{path}")
+    lenient = open_database(f"sqlite:///{path}")
     with lenient.read() as connection:
         assert connection.exec_driver_sql("SELECT 1").scalar() == 1
     lenient.close()

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from dcron import policy
 from dcron.errors import ScheduleError, UsageError, ZoneError
 from dcron.fields.collection_kinds import LONGEST_TAG, MOST_TAGS
 from dcron.fields.registry import MAX_COMMAND, MAX_STDIN, MOST_NEEDS
 from dcron.model import LONGEST_DURATION, LONGEST_JITTER, MOST_BACKOFF_FACTOR, MOST_TRIES, Definition
-from dcron.unreadable import Unreadable
-from dcron.validation import require_command, require_name, require_runnable, require_valid
+from dcron.policy.starting import lanes
+from dcron.policy.validation import require_command, require_name, require_runnable, require_valid
+from dcron.values.unreadable import Unreadable
 
 NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
 GOOD = Definition(name="backup", schedule="*/10 * * * *", timezone="UTC", command="true")
@@ -214,7 +214,7 @@ def test_the_longest_lane_fits_an_index_of_postgres() -> None:
     need = {f"{number}".ljust(40, "n"): 999_999_999.123456 for number in range(MOST_NEEDS)}
     line = replace(GOOD, queue="q" * 100, priority="normal", require=tags, need=need)
     require_runnable(line)
-    assert len(str(policy.lane_of(line).on(f"{'w' * 60}-00000000"))) < 2600
+    assert len(str(lanes.lane_of(line).on(f"{'w' * 60}-00000000"))) < 2600
 
 
 @pytest.mark.parametrize("timezone", ["Mars/Olympus", "", "../../etc/passwd", "a\0b"])

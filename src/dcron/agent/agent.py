@@ -1,5 +1,6 @@
 """`dcron agent`: serve as one node after another until stopped."""
 
+import gc
 import logging
 import math
 import os
@@ -15,13 +16,18 @@ from dcron.agent.sd_notify import ServiceManager, reporting
 from dcron.agent.settings import AgentSettings
 from dcron.agent.signals import stopping
 from dcron.database import Database, is_refusal, is_transient
-from dcron.errors import DatabaseError, DatabaseReplaced, SchemaVersionError
+from dcron.errors import DatabaseError, DatabaseReplaced, SchemaVersionError, WardenFailed
+from dcron.schedule.preloading import preload
 from dcron.warden.linux import become_subreaper, hide_memory
 
 log = logging.getLogger("dcron.agent")
 
 _LONGEST_PAUSE = 5.0
 """Longest pause, in seconds, between two attempts to open the database at the start."""
+_NEW_OBJECTS = 5_000
+"""New objects before a search for garbage."""
+_MOST_WARDENS = 10
+"""Wardens in a row that may fail to start before the agent gives up."""
 
 
 class Agent:
@@ -29,6 +35,8 @@ class Agent:
 
     def __init__(self, database: Database, settings: AgentSettings) -> None:
         self._database = database
+        # Less than the default lease: another node can then declare a silent one dead, and lock its rows.
+        database.transaction_limit = 4.5 * database.patience
         self.settings = settings
         self.patience = database.patience
         self.counters = Counters()
@@ -45,6 +53,7 @@ class Agent:
         Raises: DatabaseError if the database refuses this agent or has tables of another version; the error
         itself if a loop of the agent breaks.
         """
+        preload()
         become_subreaper()  # if the warden dies, its commands become our children, and we end them
         hide_memory()
         with stopping(self.stop), reporting(self, self._service_manager), self._monitored():
@@ -67,6 +76,8 @@ class Agent:
             session = self._open(first=first, once=once)
             if session is None:
                 return
+            if first:
+                _collect_garbage_sooner()
             self._service_manager.ready()
             end = session.serve()
             if session.error is not None:
@@ -89,10 +100,13 @@ class Agent:
         replacing the database with a copy.
         """
         outage = Outage("start", _LONGEST_PAUSE, self.settings.lease if once else math.inf)
+        failed = 0
         while not self._stopped.is_set():
             self._database.close()  # the connections may belong to a file that was replaced
             try:
                 migrations.prepare(self._database, make=first)
+                if first and (problem := self._database.why_unsuitable(tries_locks=False)):
+                    raise DatabaseError(f"the database {self._database.address} {problem}")
                 if first and self._database.has_created_file:
                     log.info("created the crontab %s", self._database.address.path)
                 session = self._register(once=once, reboot=first and not once)
@@ -100,6 +114,12 @@ class Agent:
                 return session
             except DatabaseReplaced:
                 continue
+            except WardenFailed as error:
+                failed += 1
+                if failed == _MOST_WARDENS:
+                    raise
+                log.error("%s; starting another one", error, extra={"event": "warden-died"})
+                self._stopped.wait(min(_LONGEST_PAUSE, 0.2 * 2**failed))
             except DatabaseError as error:
                 refused = is_refusal(error) or (first and not is_transient(error))
                 if refused or not outage.left or isinstance(error, SchemaVersionError):
@@ -117,3 +137,13 @@ class Agent:
             session.abandon()
             raise
         return session
+
+
+def _collect_garbage_sooner() -> None:
+    """Search for garbage after some hundred jobs; while the agent starts, that would cost time.
+
+    What was loaded stays, and is not searched again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_NEW_OBJECTS)

@@ -62,6 +62,23 @@ class Timer:
         self.seconds += time.perf_counter() - self._began
 
 
+class Contact:
+    """When a heartbeat reached the database last, for all nodes of an agent. Times are of a boot clock."""
+
+    def __init__(self) -> None:
+        self.has_failed = False
+        """Whether a heartbeat has failed since."""
+        self._reached_at: float | None = None
+
+    def reach(self, at: float) -> None:
+        """Note that the heartbeat that was sent then was committed."""
+        self.has_failed, self._reached_at = False, at
+
+    def away(self, at: float) -> float:
+        """Return the seconds since then if heartbeats failed, else 0: an agent may just have stood still."""
+        return at - self._reached_at if self.has_failed and self._reached_at is not None else 0.0
+
+
 class LoopStatus:
     """Whether a loop of the agent goes on."""
 
@@ -107,6 +124,7 @@ class Counters:
             LoopStatus(name) for name in ("dispatcher", "heartbeat", "receiver", "recorder")
         )
         self.maintenance, self.quick_maintenance = LoopStatus("maintenance"), LoopStatus("quick-maintenance")
+        self.contact = Contact()
         self.clock_offset: float | None = None
         """Seconds that this machine's clock is ahead of the database's, at the last heartbeat."""
 

@@ -8,17 +8,17 @@ the tables are of another version. While the crontab is frozen it claims manual 
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import Connection
 
-from dcron import policy
 from dcron.agent.counters import Counters
 from dcron.agent.execution import job_for
 from dcron.agent.held_claims import HeldClaims
-from dcron.agent.lease import Lease
+from dcron.agent.lease import Fenced, Lease
 from dcron.agent.pings import RunPings
 from dcron.agent.rollback_detection import RollbackDetector
 from dcron.agent.running import ActiveRuns
@@ -26,33 +26,28 @@ from dcron.agent.settings import POLL_INTERVAL, POLL_INTERVAL_WITHOUT_NOTIFY, Ag
 from dcron.database import Database
 from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import RunState
-from dcron.policy import Lane
-from dcron.schedule import tzdata_version, unlocked
-from dcron.store import (
-    blocked,
-    candidates,
-    claims,
-    events,
-    finishing,
-    held_claims,
-    planning,
-    queues,
-    unclaimable,
-)
-from dcron.store.candidates import Capacity, ClaimedRun
-from dcron.store.claims import ClaimResult
-from dcron.store.finishing import RunResult
-from dcron.store.planning import LaneHead
-from dcron.store.step_snapshot import Snapshot, send_snapshot, take_snapshot
+from dcron.policy.conditions.thresholds import PACED_AFTER
+from dcron.policy.starting.lanes import Lane, without
+from dcron.schedule.effort import unlocked
+from dcron.schedule.zones import tzdata_version
+from dcron.store.claims import claims, finishing
+from dcron.store.claims import held as held_claims
+from dcron.store.claims.claims import ClaimResult
+from dcron.store.claims.finishing import RunResult
+from dcron.store.claims.snapshot import Snapshot, send_snapshot, take_snapshot
+from dcron.store.planning import events, planning
+from dcron.store.planning.planning import LaneHead
+from dcron.store.runs import blocked, candidates, unclaimable
+from dcron.store.runs.candidates import Capacity, ClaimedRun
+from dcron.store.tasks import queues
 from dcron.warden.client import Job
 
 log = logging.getLogger("dcron.agent")
 
 BATCH = 100
 """Most runs claimed, tasks planned, or events handled in one transaction."""
-LATE = timedelta(seconds=60)
 LATE_STARTS = 4
-"""Runs later than LATE that each slot starts per second, so that downtime does not end in a stampede."""
+"""Runs later than PACED_AFTER that each slot starts per second, so downtime ends in no stampede."""
 _FIRST_RETRY = 0.05
 _KNOWN = timedelta(seconds=POLL_INTERVAL_WITHOUT_NOTIFY)
 """How long a snapshot holds unless a change is signalled. Not longer than the shortest poll interval."""
@@ -62,6 +57,8 @@ LONGEST_GATHERING = 0.02
 """Seconds for which a free slot waits for others, so that one commit starts several held claims."""
 _PART_OF_CLAIM = 0.125
 """Part of the duration of a claim for which the next one waits for commands that were just started to end."""
+_DEAD_PAUSE = 1.0
+"""Seconds to the next step of a node that was declared dead, while its heartbeat revives it."""
 _SNAPSHOT_PAUSE = 0.2
 """Seconds to the next snapshot while enough claims are held."""
 
@@ -85,8 +82,13 @@ class Dispatcher:
         kill: Callable[[Sequence[int]], None],
         counters: Counters | None = None,
         pings: RunPings | None = None,
+        on_dead: Callable[[], None] = lambda: None,
     ) -> None:
-        """`launch` starts commands and `kill` ends runs; both return at once."""
+        """`launch` starts commands and `kill` ends runs; both return at once.
+
+        `on_dead` is called if the node was declared dead and has kept work: only a heartbeat revives it.
+        """
+        self._on_dead = on_dead
         self._database = database
         self._settings = settings
         self._node_id = node_id
@@ -110,6 +112,8 @@ class Dispatcher:
         """Set when the agent stops, or the tables are of another version: nothing new is claimed."""
         self.draining = False
         """Set while the node drains: nothing new is claimed."""
+        self.on_disconnect: Mapping[str, Any] = {}
+        """The settings that say which commands go on while the node is cut off."""
         self.next_due: datetime | None = None
         """When the first waiting run that this node serves is due, as the last look found."""
         self._waits_for_room = False
@@ -141,6 +145,11 @@ class Dispatcher:
         """Whether a due run waits for room on this node, or for the check of a suspected rollback."""
         return self._waits_for_room or bool(self._held) or self._rollback_detector.is_in_doubt
 
+    @property
+    def has_kept_work(self) -> bool:
+        """Whether a command that goes on while the node is cut off may be here, or its unrecorded end."""
+        return self._active_runs.has_kept() or any(run.keeps for run in self._in_doubt or ())
+
     def look_again(self) -> None:
         """Look at the database in the next step: another process may have changed it."""
         self._is_outdated = True
@@ -158,7 +167,13 @@ class Dispatcher:
     def step(self) -> float:
         """Do what is due now; return the seconds until the next step. Raises Fenced or DatabaseError."""
         with self._stepping:
-            return self._step()
+            try:
+                return self._step()
+            except Fenced:
+                if not self.has_kept_work:
+                    raise
+                self._on_dead()
+                return _DEAD_PAUSE
 
     def _step(self) -> float:
         if self._in_doubt is not None:
@@ -177,7 +192,7 @@ class Dispatcher:
         snapshot = replace(snapshot, heads=served)
         self.next_due = min((head.due_at for head in snapshot.heads), default=None)
         if kept_for := planning.reservation(snapshot.heads, capacity.free, snapshot.now, self._is_full):
-            capacity = replace(capacity, free=policy.without(capacity.free, kept_for))
+            capacity = replace(capacity, free=without(capacity.free, kept_for))
         due = [head for head in snapshot.heads if head.due_at <= snapshot.now]
         self._waits_for_room = not all(capacity.has_room_for(head.lane) for head in due)
         if newly_cancelled := self._active_runs.cancel(snapshot.cancel_requests):
@@ -190,7 +205,7 @@ class Dispatcher:
             return 0.0
         if self._fail_refused([lane for lane in elsewhere if lane.refused_by]):
             return 0.0
-        if not any(snapshot.now - head.due_at > LATE for head in due):
+        if not any(snapshot.now - head.due_at > PACED_AFTER for head in due):
             capacity = replace(capacity, slots=min(BATCH, capacity.slots + self._held.room))
         lanes = self._lanes_to_claim(snapshot, due, capacity)
         if lanes and self._claim_and_start(lanes, capacity):
@@ -212,6 +227,7 @@ class Dispatcher:
             free=self._held.free_capacity(self._active_runs.free_capacity(settings.capacity)),
             accounts=settings.account.accounts,
             ending_tasks=self._active_runs.ending_tasks(),
+            on_disconnect=self.on_disconnect,
         )
 
     def _known_snapshot(self) -> Snapshot | None:
@@ -291,9 +307,9 @@ class Dispatcher:
     def _lanes_to_claim(self, snapshot: Snapshot, due: list[LaneHead], capacity: Capacity) -> list[Lane]:
         """Return the due lanes that this node has room for, without late ones while those are held back."""
         now, until = snapshot.now, self._late_runs_wait_until
-        holds_back = until is not None and now < until < now + LATE
+        holds_back = until is not None and now < until < now + PACED_AFTER
         fitting = (head for head in due if capacity.has_room_for(head.lane))
-        return [head.lane for head in fitting if not (holds_back and now - head.due_at > LATE)]
+        return [head.lane for head in fitting if not (holds_back and now - head.due_at > PACED_AFTER)]
 
     def _use_held(self) -> float | None:
         """Start held claims for which slots are free, or release them all if they must not wait any longer.
@@ -334,6 +350,7 @@ class Dispatcher:
     def _start_held(self, held: list[ClaimedRun]) -> None:
         """Start these runs, except those that were cancelled or whose tasks changed while they were held."""
         self.look_again()
+        self._set_start_by(held, self._lease.clock())
         self._in_doubt = held
         with self._counters.start, self._database.write(starts=True) as connection:
             now = self._database.now(connection)
@@ -343,6 +360,10 @@ class Dispatcher:
                 others = [run for run in held if run.id not in started_ids]
                 self._settle_unstarted(connection, others, now)
         self._start(started, now)
+
+    def _set_start_by(self, runs: Iterable[ClaimedRun], sent: float) -> None:
+        for run in runs:
+            run.start_by = self._lease.start_by(sent)
 
     def _settle_unstarted(self, connection: Connection, held: list[ClaimedRun], now: datetime) -> None:
         """Record held claims that were cancelled as such, before their commands begin; release the others."""
@@ -410,6 +431,7 @@ class Dispatcher:
             result = claims.claim_locked(
                 connection, self._database, self._node_id, now, due, ran_until, slots=slots
             )
+            self._set_start_by(result.started, sent)
             if not result.moved_on:
                 unclaimable.skip_orphans(connection, lanes, now, BATCH)
             self._in_doubt = result.started
@@ -419,7 +441,7 @@ class Dispatcher:
         look()
         self._lease.extend(sent, renewal)
         taken = result.started + result.claimed
-        late = sum(run.due_at is not None and now - run.due_at > LATE for run in taken)
+        late = sum(run.due_at is not None and now - run.due_at > PACED_AFTER for run in taken)
         if late and not self.is_single_pass:
             seconds = late / (LATE_STARTS * self._settings.slots)
             self._late_runs_wait_until = now + timedelta(seconds=seconds)
@@ -496,14 +518,13 @@ class Dispatcher:
 
         Heads without room do not count: the end of a run wakes the dispatcher.
         """
-        pooled = self._database.address.transaction_pooling
-        pause = POLL_INTERVAL_WITHOUT_NOTIFY if pooled else POLL_INTERVAL
+        pause = POLL_INTERVAL_WITHOUT_NOTIFY if self._database.is_pooled else POLL_INTERVAL
         if self._last_lane:
             pause = 0.0 if self.is_single_pass else _NEXT_LANES_PAUSE
         times = [head.due_at for head in heads if capacity.has_room_for(head.lane)]
         times += filter(None, (snapshot.next_resume, snapshot.next_thaw))
         for at in times:
-            if snapshot.now - at > LATE:
+            if snapshot.now - at > PACED_AFTER:
                 at = max(at, self._late_runs_wait_until or at)
             pause = min(pause, max(0.0, (at - snapshot.now).total_seconds()))
         return pause

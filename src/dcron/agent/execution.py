@@ -5,14 +5,14 @@ import pwd
 import signal
 from datetime import UTC, datetime, timedelta
 
-from dcron.config import host_name
+from dcron.config.files import host_name
 from dcron.errors import UsageError
 from dcron.fields.channel_kinds import OUTPUT
 from dcron.model import LAST_RUN, RunState, Task, node_name
-from dcron.store.candidates import ClaimedRun
-from dcron.store.finishing import RunResult
-from dcron.store.output_mail import OutputMail
-from dcron.validation import require_command
+from dcron.policy.validation import require_command
+from dcron.store.alerts.output_mail import OutputMail
+from dcron.store.claims.finishing import RunResult
+from dcron.store.runs.candidates import ClaimedRun
 from dcron.warden.client import Job
 from dcron.warden.journal import Result
 
@@ -59,6 +59,8 @@ def job_for(run: ClaimedRun, node_id: str, grace: float) -> Job:
         timeout=spec.get("timeout"),
         limits=spec.get("limit") or {},
         grace=grace,
+        keeps=run.keeps,
+        start_by=run.start_by,
     )
 
 

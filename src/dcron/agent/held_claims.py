@@ -8,9 +8,9 @@ could have started them sooner.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from dcron import policy
 from dcron.agent.running import ActiveRuns
-from dcron.store.candidates import ClaimedRun
+from dcron.policy.starting import lanes
+from dcron.store.runs.candidates import ClaimedRun
 
 MOST_PER_SLOT = 12
 """Most held claims for each slot."""
@@ -63,5 +63,5 @@ class HeldClaims:
     def free_capacity(self, free: Mapping[str, float]) -> Mapping[str, float]:
         """Return what is left of `free` capacity after the needs of these runs."""
         for run in self:
-            free = policy.without(free, run.lane)
+            free = lanes.without(free, run.lane)
         return free

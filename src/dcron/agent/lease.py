@@ -19,9 +19,9 @@ from dcron.agent.clock import TOLERANCE
 from dcron.agent.rollback_detection import RollbackDetector
 from dcron.agent.settings import AgentSettings
 from dcron.database import Database
-from dcron.schema import SCHEMA_VERSION
-from dcron.store import nodes
-from dcron.store.reaping import HeldLease
+from dcron.schema.tables import SCHEMA_VERSION
+from dcron.store.nodes import rows as nodes
+from dcron.store.upkeep.reaping import HeldLease
 from dcron.warden.linux import boottime
 
 log = logging.getLogger("dcron.agent")
@@ -61,6 +61,13 @@ class Lease:
         """Whether the tables have another version than this program."""
         return self.tables != SCHEMA_VERSION
 
+    def start_by(self, sent: float) -> float:
+        """Return when it is too late to begin a command whose start was sent at `sent`.
+
+        Reaping counts on it: a command that begins later could outlive the time after which its run is lost.
+        """
+        return sent + self._safe_seconds
+
     @property
     def left(self) -> float:
         """Seconds until the lease ends, counted from when its renewal was sent; negative once it ended."""
@@ -87,6 +94,11 @@ class Lease:
         """
         renewal = nodes.beat(connection, database, self._node_id, now, self._seconds, offset)
         return self._checked(connection, renewal)
+
+    def revive(self, connection: Connection, database: Database, now: datetime, offset: float) -> Row[Any]:
+        """Renew the lease of a node that was declared dead. Raises Fenced if it cannot go on."""
+        nodes.revive(connection, self._node_id)
+        return self.beat(connection, database, now, offset)
 
     def _checked(self, connection: Connection, renewal: Row[Any] | None) -> Row[Any]:
         if renewal is None:
@@ -131,16 +143,23 @@ class OtherLeases:
     Wall clocks, and with them the time of a SQLite file, can be set. So a lease has run out once the time
     that was left when it was first seen has passed without a renewal. That time is at most the lease's
     duration: a lease that ends later was renewed by a clock that was ahead.
+
+    If this node itself did not see the leases for longer than `patience`, each counts as first seen again:
+    after an outage of the database, the first node that is back would declare all others dead.
     """
 
     def __init__(self, patience: float) -> None:
-        """`patience`: seconds to watch a lease that has already ended when first seen."""
+        """`patience`: seconds to watch a lease that has already ended when first seen; 0 trusts the clock."""
         self._patience = patience
+        self._looked_at = -inf
         self._seen: dict[str, _Seen] = {}
 
     def over(self, leases: Mapping[str, HeldLease], now: datetime, at: float) -> dict[str, datetime]:
         """Return the leases that ran out. `now` is by the database's clock, `at` in seconds of our own."""
         before, self._seen = self._seen, {}
+        if 0 < self._patience < at - self._looked_at:
+            before = {}  # the other nodes may not have reached the database meanwhile either
+        self._looked_at = at
         for node_id, (alive_until, seconds) in leases.items():
             seen = before.get(node_id)
             if seen is None or seen.alive_until != alive_until:

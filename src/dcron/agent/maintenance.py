@@ -15,11 +15,11 @@ from dcron.agent.counters import Counters, LoopStatus
 from dcron.database import Database
 from dcron.errors import DatabaseError, DcronError, unexpected
 from dcron.store import maintenance
-from dcron.store.archives import ArchiveDays
 from dcron.store.maintenance import Hold, HoldLost, Job, Step
-from dcron.store.prune import Prune
+from dcron.store.retention.archives import ArchiveDays
+from dcron.store.retention.walk import Prune
 from dcron.store.sql_deletions import FindDeletions
-from dcron.store.sum_up import SumUpDays
+from dcron.store.statistics.sum_up import SumUpDays
 from dcron.store.watch import Watch
 
 log = logging.getLogger("dcron.agent")
@@ -31,7 +31,9 @@ QUICK = (Watch.name,)
 _PAUSE_AFTER_FAILURE = 60.0
 """Seconds until another node may try a job that failed here, for example because it can reach the archive."""
 _OWN_PAUSE_AFTER_FAILURE = 600.0
-"""Seconds until this node tries a job again that failed."""
+"""Seconds until this node tries a slow job again that failed."""
+_FORGOTTEN = 2 * maintenance.HOLD
+"""Seconds without an offer after which another node has done the job."""
 
 
 class _Offer:
@@ -40,6 +42,28 @@ class _Offer:
     def __init__(self) -> None:
         self.name: str | None = None
         self.wake = threading.Event()
+        # When a job was offered first and last since this node or another one has done one.
+        self._first: float | None = None
+        self._last = 0.0
+
+    def make(self, name: str) -> None:
+        """Offer this job."""
+        now = monotonic()
+        if self._first is None or now - self._last > _FORGOTTEN:
+            self._first = now
+        self._last = now
+        self.name = name
+        self.wake.set()
+
+    @property
+    def waits(self) -> float:
+        """Seconds from the first to the last offer of a job that is not done yet."""
+        first = self._first
+        return 0.0 if first is None else self._last - first
+
+    def done(self) -> None:
+        """Note that the job is done."""
+        self._first = None
 
     def take(self) -> str | None:
         """Wait for an offer, or for the end; return the name of the job."""
@@ -80,14 +104,24 @@ class Maintenance:
 
     @property
     def names(self) -> Collection[str]:
-        """The names of the jobs that it can do."""
-        return [name for name in self._jobs if self._not_before.get(name, 0.0) <= monotonic()]
+        """The names of its jobs."""
+        return list(self._jobs)
+
+    def names_of(self, *, quick: bool) -> Collection[str]:
+        """Return the names of the quick jobs, or of the others, that it can do now."""
+        at = monotonic()
+        return [
+            name for name in self._jobs if (name in QUICK) == quick and self._not_before.get(name, 0.0) <= at
+        ]
 
     def offer(self, name: str) -> None:
         """Do this job, which is due, as soon as there is time."""
-        offer = self._offers[name in QUICK]
-        offer.name = name
-        offer.wake.set()
+        self._offers[name in QUICK].make(name)
+
+    @property
+    def quick_waits(self) -> float:
+        """Seconds for which a quick job was due, could be done by this node, and was not done."""
+        return self._offers[True].waits
 
     def wake(self) -> None:
         """End the pauses early."""
@@ -128,7 +162,8 @@ class Maintenance:
         with self._database.write() as connection:
             now = self._database.now(connection)
             position = maintenance.take(connection, job.name, self._node_id, now)
-        if position is None:
+        if position is None:  # another node does it, or has done it
+            self._offers[job.name in QUICK].done()
             return
         began = monotonic()
         try:
@@ -138,7 +173,8 @@ class Maintenance:
         except Exception as error:
             reason = str(error) if isinstance(error, DcronError) else unexpected(error)
             self._report("maintenance: %s failed: %s", job.name, reason)
-            self._not_before[job.name] = monotonic() + _OWN_PAUSE_AFTER_FAILURE
+            pause = _PAUSE_AFTER_FAILURE if job.name in QUICK else _OWN_PAUSE_AFTER_FAILURE
+            self._not_before[job.name] = monotonic() + pause
             with self._database.write() as connection:
                 now = self._database.now(connection)
                 hold.fail(connection, now, _PAUSE_AFTER_FAILURE, reason)
@@ -149,8 +185,10 @@ class Maintenance:
             else:
                 now = self._database.now(connection)
                 hold.finish(connection, now, job.interval, monotonic() - began, end)
-        if end is not None and job.name == Watch.name:
-            self._on_watched()
+        if end is not None:
+            self._offers[job.name in QUICK].done()
+            if job.name == Watch.name:
+                self._on_watched()
         self._reported = None
 
     def _steps(

@@ -30,7 +30,7 @@ from dcron.monitoring.address import ListenAddress
 from dcron.monitoring.cluster import ClusterPage
 from dcron.monitoring.families import counts_by, gauge
 from dcron.monitoring.server import MonitorServer, Page
-from dcron.schedule import tzdata_version
+from dcron.schedule.zones import tzdata_version
 
 log = logging.getLogger("dcron.agent")
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from pathlib import Path
 
-from dcron import __version__, migrations, trust
+from dcron import __version__, migrations
 from dcron.agent.counters import Counters, LoopStatus
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
@@ -27,16 +27,30 @@ from dcron.agent.rollback_detection import Memory, RollbackDetector
 from dcron.agent.running import ActiveRuns
 from dcron.agent.settings import POLL_INTERVAL, AgentSettings
 from dcron.agent.spool import deliver_abandoned
-from dcron.config import host_name
+from dcron.config import trust
+from dcron.config.files import host_name
 from dcron.database import Database
-from dcron.errors import DatabaseError, DatabaseReplaced, Refused, SchemaVersionError, unexpected
+from dcron.errors import (
+    DatabaseError,
+    DatabaseReplaced,
+    Refused,
+    SchemaVersionError,
+    WardenFailed,
+    unexpected,
+)
 from dcron.model import Node, RunState
 from dcron.presentation.humanize import plural
-from dcron.schedule import tzdata_fingerprint, tzdata_version
-from dcron.schema import SCHEMA_VERSION
-from dcron.store import finishing, maintenance, nodes, planning, reaping, retention, tasks
-from dcron.store.finishing import RunResult
-from dcron.store.prune import CLOCK_WAIT, pruning
+from dcron.schedule.zones import tzdata_fingerprint, tzdata_version
+from dcron.schema.tables import SCHEMA_VERSION
+from dcron.store import maintenance
+from dcron.store.claims import finishing
+from dcron.store.claims.finishing import RunResult
+from dcron.store.nodes import rows as nodes
+from dcron.store.planning import planning
+from dcron.store.retention import history as past
+from dcron.store.retention.walk import CLOCK_WAIT, pruning
+from dcron.store.tasks import rows as tasks
+from dcron.store.upkeep import reaping
 from dcron.warden.client import Warden
 from dcron.warden.descendants import kill_descendants
 
@@ -44,6 +58,11 @@ log = logging.getLogger("dcron.agent")
 
 _SHUTDOWN_PATIENCE = 10.0
 """Seconds a stopping agent tries to reach the database. After that the spool keeps its results."""
+_POOLED = (
+    "the database is behind a connection pooler (PgBouncer or the like): this agent keeps nothing in its"
+    " sessions, looks every second instead of listening, and plans each statement; a direct address is"
+    " faster, and so is ?pooler=session in the URL if the pool keeps sessions"
+)
 
 
 class SessionEnd(Enum):
@@ -98,6 +117,7 @@ class NodeSession:
         self.warden = _warden(settings, self.node_id)
         self._pings = PingQueue()
         self._run_pings = RunPings(self._pings)
+        self._cluster_pings = PingQueue()  # what tasks ping cannot hold up the dead man's switch
         self._make_loops(database, settings)
 
     def _make_loops(self, database: Database, settings: AgentSettings) -> None:
@@ -118,14 +138,20 @@ class NodeSession:
             kill,
             self._counters,
             self._run_pings,
+            self._wake_heartbeat.set,
         )
         reconciler = Reconciler(
-            database, self.node_id, self.active_runs, lambda: self.dispatcher.starting, kill
+            database,
+            self.node_id,
+            self.active_runs,
+            lambda: self.dispatcher.starting,
+            kill,
+            lambda run_ids: self.warden.kill(run_ids, "lease", grace=0.0),
         )
         # One pass is too short to watch other leases: it trusts the clock.
         others = OtherLeases(patience=0 if self._once else 2 * settings.beat)
         on_drain, on_version = self.drain, self._require_version
-        cluster_pings = ClusterPings(settings.ping, self._pings)
+        cluster_pings = ClusterPings(settings.ping, self._cluster_pings)
         self.maintenance = Maintenance(
             database, self.node_id, counters=self._counters, on_watched=cluster_pings.healthy
         )
@@ -146,6 +172,8 @@ class NodeSession:
             self.maintenance,
             self._counters,
             self.notifier,
+            lambda given: setattr(self.dispatcher, "on_disconnect", given),
+            lambda: self.dispatcher.has_kept_work,
         )
         on_change = self._wake_dispatcher.set
         self.receiver = Receiver(self.warden, self.active_runs, on_change)
@@ -177,7 +205,7 @@ class NodeSession:
             tasks.replan_older_zones(connection, tzdata_version())
             maintenance.add_missing(connection, self._database, self.maintenance.names, now)
             begins_at = pruning(connection, now).begins_at
-            if begins_at and not retention.has_ended(connection, retention.EARLIEST, now - CLOCK_WAIT, None):
+            if begins_at and not past.has_ended(connection, past.EARLIEST, now - CLOCK_WAIT, None):
                 begins_at = None  # a new crontab has no old history
             if reboot:
                 planning.add_reboot_runs(connection, self.node_id, now)
@@ -190,6 +218,8 @@ class NodeSession:
                 " keep.runs none` keeps it",
                 f"{begins_at:%Y-%m-%dT%H:%M:%SZ}",
             )
+        if self._database.pooler == "detected":
+            log.info(_POOLED, extra={"event": "pooler"})
         log.info(
             "node %s: %d slots, lease %gs",
             *(self.node_id, self._settings.slots, self._settings.lease),
@@ -280,7 +310,9 @@ class NodeSession:
         status, longest_pause = self._counters.heartbeat, self._settings.beat / 2
         status.pauses(self._settings.beat)
         self._wake_heartbeat.wait(self._settings.beat)  # `open` did the first heartbeat
-        run_loop(status, self._beat, self._wake_heartbeat, self._stop, longest_pause)
+        # A connection that became silent must not use up the lease: a new one may work.
+        with self._database.answering_within(self._settings.lease / 4):
+            run_loop(status, self._beat, self._wake_heartbeat, self._stop, longest_pause)
 
     def _beat(self) -> float:
         self.warden.reap_other_children(self.notifier.children)
@@ -419,11 +451,11 @@ class NodeSession:
         self.warden.wake()
         for thread in self._threads:
             thread.join(_SHUTDOWN_PATIENCE)
-        if end is not SessionEnd.REPLACED:
-            self._sign_off()
+        is_settled = end is not SessionEnd.REPLACED and self._sign_off()
         self._rollback_detector.save()
-        self.warden.close()
+        self.warden.close(is_settled=is_settled)
         self._pings.close()
+        self._cluster_pings.close()
         log.info(
             "node %s ended: %s",
             *(self.node_id, plural(self.active_runs.started, "run")),
@@ -491,10 +523,12 @@ class NodeSession:
         except DatabaseError as error:
             log.error("not recorded, left to the lease: %s", error, extra={"event": "sign-off-failed"})
 
-    def _sign_off(self) -> None:
+    def _sign_off(self) -> bool:
+        """End the node in the database; return whether that is certain."""
         try:
             with self._database.write() as connection:
                 reaping.sign_off(connection, self._database, self.node_id, self._database.now(connection))
+            return True
         except DatabaseError as error:
             log.error(
                 "could not sign off, the lease will run out: %s", error, extra={"event": "sign-off-failed"}
@@ -507,6 +541,7 @@ class NodeSession:
                 unexpected(error),
                 extra={"event": "sign-off-failed"},
             )
+        return False
 
     def _set_deadline(self, at: float) -> None:
         self.warden.set_deadline(at, grace=self._settings.margin / 2)
@@ -539,12 +574,12 @@ def _node(node_id: str, settings: AgentSettings, now: datetime) -> Node:
 
 
 def _warden(settings: AgentSettings, node_id: str) -> Warden:
-    """Start the warden. Raises Refused if its spool cannot be written."""
+    """Start the warden. Raises Refused if its spool cannot be written, and WardenFailed."""
     try:
         return Warden(settings.spool, node_id, isolate=settings.isolate)
     except OSError as error:
         if error.filename is None:  # the error does not concern the spool
-            raise
+            raise WardenFailed(str(error)) from error
         raise Refused(
             f"the spool {settings.spool} cannot be written: {error.strerror};"
             " name another directory with $DCRON_SPOOL, or as `spool` of [agent] in the config file"

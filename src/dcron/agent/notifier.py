@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from dcron.channels import Channel, offered
+from dcron.config.channels import Channel, offered
 from dcron.database import Database
 from dcron.errors import ROW_ERRORS, DatabaseError, DcronError, NotFound, unexpected
 from dcron.model import Notification
@@ -26,9 +26,10 @@ from dcron.notifying.client import LIMIT
 from dcron.policy.channels import addresses_of, is_mail
 from dcron.presentation import alert_message, cron_mail
 from dcron.presentation.humanize import plural
-from dcron.safetext import safe
-from dcron.store import alert_facts, notifications, output_mail, undeliverable
-from dcron.store.notifications import OUTPUT, Claim
+from dcron.store import alert_facts
+from dcron.store.alerts import notifications, output_mail, undeliverable
+from dcron.store.alerts.notifications import OUTPUT, Claim
+from dcron.values.safe_text import safe
 
 log = logging.getLogger("dcron.agent")
 
@@ -236,7 +237,7 @@ class Notifier:
             if result.outcome is Outcome.SENT:
                 notifications.sent(connection, claim, ids, now)
             elif result.outcome is Outcome.FAILED:
-                notifications.failed(connection, claim, ids, now, error)
+                notifications.failed(connection, claim, ids, now, error, result.retry_after)
             else:
                 notifications.unknown(connection, claim, ids, now, error)
         if any(result.outcome is Outcome.SENT for _, result in outcomes):
@@ -268,7 +269,9 @@ def _report_error(error: Exception) -> None:
 
 def _inert(result: Result) -> Result:
     """Return the result with texts that are safe to print and to store, whatever the channel has answered."""
-    return Result(result.outcome, result.error and safe(result.error), result.detail and safe(result.detail))
+    return replace(
+        result, error=result.error and safe(result.error), detail=result.detail and safe(result.detail)
+    )
 
 
 class _Patience:

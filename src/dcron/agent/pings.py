@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from threading import Condition, Thread
 from urllib.parse import urlsplit, urlunsplit
 
-from dcron import policy
 from dcron.model import RunState
-from dcron.store.candidates import ClaimedRun
-from dcron.store.finishing import RunResult
-from dcron.store.output import Chunk
+from dcron.policy.starting import retries
+from dcron.store.claims.finishing import RunResult
+from dcron.store.runs.candidates import ClaimedRun
+from dcron.values.lists import Chunk
 
 log = logging.getLogger("dcron.agent")
 
@@ -33,6 +33,8 @@ _BACKOFF = (1.0, 5.0)
 _THREADS = 8
 _THREADS_PER_HOST = 4
 """So that a host that does not answer holds up its own pings only."""
+_THREADS_FOR_SLOW = 4
+"""Threads that all hosts together get whose last ping failed: the others are always free for good ones."""
 _CLUSTER_INTERVAL = 60.0
 """Least seconds between two pings of `[agent] ping`."""
 _LAST_PATIENCE = 5.0
@@ -78,6 +80,8 @@ class PingQueue:
         self._closed = False
         self._failing: set[str] = set()
         """The URLs whose last ping failed: a failure is reported once."""
+        self._slow: set[str] = set()
+        """The hosts whose last request got no answer, or one that another try may change."""
         self._is_full = False
 
     def add(self, check: str, ping: Ping) -> None:
@@ -124,13 +128,19 @@ class PingQueue:
                 now = time.monotonic()
                 idle = [item for item in self._backlogs.items() if not item[1].is_busy]
                 for check, backlog in idle:
-                    if backlog.not_before <= now and self._hosts[backlog.host] < _THREADS_PER_HOST:
+                    if backlog.not_before <= now and self._has_room(backlog.host):
                         backlog.is_busy = True
                         self._hosts[backlog.host] += 1
                         return check, backlog.waiting[0]
                 pauses = (backlog.not_before - now for _, backlog in idle if backlog.not_before > now)
                 self._changed.wait(min(pauses, default=None))
         return None
+
+    def _has_room(self, host: str) -> bool:
+        """Return whether one more request to this host may be under way."""
+        if host in self._slow and sum(self._hosts[each] for each in self._slow) >= _THREADS_FOR_SLOW:
+            return False
+        return self._hosts[host] < _THREADS_PER_HOST
 
     def _try(self, ping: Ping) -> Exception | None:
         from dcron.notifying import ping as http  # most agents send no pings
@@ -150,6 +160,7 @@ class PingQueue:
             backlog = self._backlogs[check]
             backlog.is_busy = False
             self._hosts[backlog.host] -= 1
+            (self._slow.add if error else self._slow.discard)(backlog.host)
             if error and ping.tries < TRIES:
                 backlog.not_before = time.monotonic() + self._backoff[ping.tries - 1]
             else:
@@ -253,4 +264,4 @@ def _ending(run: ClaimedRun, result: RunResult) -> str:
 def _is_retried(run: ClaimedRun, result: RunResult) -> bool:
     if result.never_begun and result.state is RunState.LOST:
         return True
-    return policy.retry_at(run.task, run.id, run.attempt, result.state, result.finished_at) is not None
+    return retries.retry_at(run.task, run.id, run.attempt, result.state, result.finished_at) is not None

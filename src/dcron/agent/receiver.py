@@ -3,14 +3,17 @@
 It uses no database, so a slow or unreachable one delays no report.
 """
 
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from dcron.agent.counters import LoopStatus
 from dcron.agent.running import ActiveRuns
 from dcron.warden.client import Event, Finished, OutputChunk, Warden, WardenGone
 from dcron.warden.journal import Result
+
+log = logging.getLogger("dcron.agent")
 
 LONGEST_WAIT = 30.0
 """Seconds that a loop waits for reports before it shows that it still runs (`counters.LoopStatus`)."""
@@ -53,7 +56,17 @@ class Receiver:
         if ended:
             self._active_runs.free_slots(ended)
             self._on_free()
+        self._report_lapsed(events)
         self._news.set()
+
+    def _report_lapsed(self, events: Iterable[Event]) -> None:
+        """Log which commands were ended because the lease was not renewed: nothing else can say it now."""
+        over = [each for each in events if isinstance(each, Finished) and each.result.reason == "lease"]
+        if over:
+            kept = "; commands of `--on-disconnect keep` go on" if self._active_runs.has_kept() else ""
+            ids = ", ".join(f"run {each.run_id}" for each in over)
+            message = "the lease was not renewed in time: ended %s%s"
+            log.warning(message, ids, kept, extra={"event": "lease-over"})
 
     def take(self, timeout: float) -> Reports:
         """Return what was reported since the last call, waiting up to `timeout` seconds for news."""

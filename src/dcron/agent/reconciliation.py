@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from dcron.agent.running import ActiveRuns
 from dcron.database import Database
 from dcron.model import RunState
-from dcron.store import claims, finishing
+from dcron.store.claims import claims, finishing
 
 log = logging.getLogger("dcron.agent")
 
@@ -54,8 +54,13 @@ class Reconciler:
         active_runs: ActiveRuns,
         starting: Callable[[], Collection[int]],
         kill: Callable[[Sequence[int]], None],
+        fence: Callable[[Sequence[int]], None] | None = None,
     ) -> None:
-        """`starting` returns the runs whose start may be being recorded; `kill` ends runs."""
+        """`starting` returns the runs whose start may be being recorded; `kill` ends runs.
+
+        `fence` kills runs without a grace; they count as lost.
+        """
+        self._fence = fence or kill
         self._database = database
         self._node_id = node_id
         self._active_runs = active_runs
@@ -128,6 +133,17 @@ class Reconciler:
         self._ended = (self._ended | {*found.ended}) & self._active_runs.ids()
         if found.ended:
             self._kill(list(found.ended))
+
+    def find_foreign(self, connection: Connection) -> list[int]:
+        """Return the runs here that the database no longer shows as this node's."""
+        here = self._active_runs.ids()  # before the query, as above
+        return sorted(here - claims.owned(connection, self._node_id).keys())
+
+    def fence(self, foreign: Sequence[int]) -> None:
+        """Kill these commands at once: others may have taken their places while the node counted as dead."""
+        if foreign:
+            self._fence(foreign)
+            self._ended |= {*foreign}
 
     def _restart(self, connection: Connection, now: datetime, shown: dict[int, RunState]) -> list[int]:
         """Record again the start of runs that are executed here but shown as claimed."""

@@ -11,13 +11,15 @@ from dcron.agent.pings import RunPings
 from dcron.agent.receiver import LONGEST_WAIT, Receiver
 from dcron.agent.running import ActiveRuns
 from dcron.database import Database
-from dcron.errors import DatabaseError
+from dcron.errors import DatabaseError, OutcomeUnknown
 from dcron.fields.expectations import RUNTIME
 from dcron.model import RunState
-from dcron.schedule import unlocked
-from dcron.store import finishing, output, tasks
-from dcron.store.finishing import RunResult
-from dcron.store.output import Chunk
+from dcron.schedule.effort import unlocked
+from dcron.store.claims import finishing
+from dcron.store.claims.finishing import RunResult
+from dcron.store.runs import output
+from dcron.store.tasks import rows as tasks
+from dcron.values.lists import Chunk
 from dcron.warden.client import Warden, WardenGone
 from dcron.warden.journal import Frame, JournalError, JournalReader, Result
 
@@ -70,6 +72,8 @@ class Recorder:
         self._unreadable: set[int] = set()
         """Runs whose journals are damaged."""
         self._finished: dict[int, Result] = {}
+        self._in_doubt: set[int] = set()
+        """Runs whose end may be recorded: the answer to a COMMIT did not arrive."""
         self.gone: WardenGone | None = None
 
     @property
@@ -157,11 +161,17 @@ class Recorder:
             reader.close()
 
     def _record(self, results: list[Result]) -> None:
-        with self._counters.finish, self._database.write() as connection:
-            now = self._database.now(connection)
-            ended = [self._judge(result, now) for result in results]
-            written = finishing.send_ends(connection, self._database, self._node_id, ended, now)
-        recorded = written()
+        try:
+            with self._counters.finish, self._database.write() as connection:
+                now = self._database.now(connection)
+                ended = [self._judge(result, now) for result in results]
+                doubtful = [each for each in ended if each.id in self._in_doubt]
+                known = finishing.recorded(connection, self._node_id, doubtful) if doubtful else set()
+                written = finishing.send_ends(connection, self._database, self._node_id, ended, now)
+        except OutcomeUnknown:
+            self._in_doubt |= {result.run_id for result in results}
+            raise
+        recorded = written() | known
         active = [run for each in ended if (run := self._active_runs.get(each.id))]
         claimed = {each.run.id: each.run for each in active}
         for each, result in zip(ended, results, strict=True):
@@ -204,6 +214,7 @@ class Recorder:
         self._close_reader(ended.id)
         self._warden.forget(ended.id)
         self._unreadable.discard(ended.id)
+        self._in_doubt.discard(ended.id)
         for known in (self._finished, self._written, self._flushed_at):
             known.pop(ended.id, None)
 

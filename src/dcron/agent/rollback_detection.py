@@ -22,9 +22,9 @@ from sqlalchemy import Connection
 
 from dcron.agent.clock import ClockWatch
 from dcron.database import Database
-from dcron.store import clock_steps, epochs
-from dcron.store.clock_steps import Repair
-from dcron.store.epochs import Epoch
+from dcron.store.nodes import clock_steps, epochs
+from dcron.store.nodes.clock_steps import Repair
+from dcron.store.nodes.epochs import Epoch
 
 log = logging.getLogger("dcron.agent")
 

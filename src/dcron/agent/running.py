@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dcron import policy
-from dcron.store.candidates import ClaimedRun
+from dcron.policy.starting import lanes
+from dcron.store.runs.candidates import ClaimedRun
 
 MOST_UNRECORDED = 1000
 """Ended runs whose end is not recorded. From this many on, no slot counts as free."""
@@ -118,7 +118,7 @@ class ActiveRuns:
         with self._changed:
             for run_id, active in self._runs.items():
                 if run_id not in self._unrecorded:
-                    left = policy.without(left, active.run.lane)
+                    left = lanes.without(left, active.run.lane)
         return left
 
     def ending_tasks(self) -> frozenset[int]:
@@ -141,6 +141,11 @@ class ActiveRuns:
         """How many runs have ended whose end is not recorded."""
         with self._changed:
             return len(self._unrecorded)
+
+    def has_kept(self) -> bool:
+        """Return whether the command of an active run goes on while the node is cut off."""
+        with self._changed:
+            return any(active.run.keeps for active in self._runs.values())
 
     def any(self) -> bool:
         """Return whether any run is active."""

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 
-from dcron.agent.health import MonitoredAgent, why_unhealthy
+from dcron.agent.health import MonitoredAgent, why_stalled, why_unhealthy
 
 _INTERVAL = 10.0
 """Seconds between two messages."""
@@ -81,7 +81,7 @@ def _report(agent: MonitoredAgent, manager: ServiceManager, stop: threading.Even
             before = status
         if not manager.is_ready:
             manager.send(EXTEND_TIMEOUT_USEC=int(_START_TIME * 1e6))
-        if manager.watchdog and why_unhealthy(agent) is None:
+        if manager.watchdog and why_stalled(agent) is None:  # alerts that are late end no runs
             manager.send(WATCHDOG=1)
         stop.wait(interval)
 

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dcron.channels import Channel
+from dcron.config.channels import Channel
 from dcron.errors import UsageError
 from dcron.fields.kinds import web_address_problem
 from dcron.monitoring.address import ListenAddress
-from dcron.quantities import SLOTS
-from dcron.validation import require_amounts, require_queue, require_tags
+from dcron.policy.starting.disconnect import LONGEST_KILL_GRACE
+from dcron.policy.validation import require_amounts, require_queue, require_tags
+from dcron.values.quantities import SLOTS
 from dcron.warden.accounts import Account, own_account
 from dcron.warden.isolation import why_unavailable
 
@@ -92,7 +93,7 @@ class AgentSettings:
     @property
     def kill_grace(self) -> float:
         """Time a command gets between SIGTERM and SIGKILL."""
-        return min(10.0, self.grace)
+        return min(LONGEST_KILL_GRACE, self.grace)
 
     def new_node_id(self) -> str:
         """Return a new, unique ID: a restarted agent is another node and does not own the old one's runs."""

@@ -9,9 +9,12 @@ from pathlib import Path
 
 from dcron.agent.execution import NODE_ID, outcome, output_mail
 from dcron.agent.recorder import FLUSH_BYTES, chunks_of
-from dcron.config import account_name
+from dcron.config.files import account_name
 from dcron.database import Database
-from dcron.store import finishing, output, runs, tasks
+from dcron.store.claims import finishing, unheard
+from dcron.store.runs import output
+from dcron.store.runs import rows as runs
+from dcron.store.tasks import rows as tasks
 from dcron.warden.cgroups import end_cgroups_of
 from dcron.warden.descendants import kill_marked
 from dcron.warden.journal import JournalError, Result
@@ -80,8 +83,21 @@ def _deliver_spool(database: Database, spool: Spool) -> int:
             )
         else:
             spool.forget(run_id)
+    _settle(database, spool)
     spool.remove()
     return delivered
+
+
+def _settle(database: Database, spool: Spool) -> None:
+    """Declare lost what the node was running and left no result of: its commands are certainly over."""
+    with database.write() as connection:
+        lost = unheard.settle(connection, database, database.now(connection), spool.node_id)
+    for run_id in lost:
+        log.warning(
+            "run %d of %s is lost: how it ended is unknown",
+            *(run_id, spool.node_id),
+            extra={"event": "run-lost", "run": run_id},
+        )
 
 
 def _leave(spool: Spool) -> None:

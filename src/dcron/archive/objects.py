@@ -52,14 +52,17 @@ class ObjectStorage:
         except Exception as error:
             raise self._failed("written", name, error) from error
 
-    def get(self, name: str) -> bytes:
-        """Return the object. Raises ArchiveError."""
+    def get(self, name: str, most: int) -> bytes:
+        """Return the object, if it has no more bytes. Raises ArchiveError."""
         from obstore import get
 
         try:
-            return bytes(get(self._store, name).bytes())
+            found = get(self._store, name)
+            if found.meta["size"] <= most:
+                return bytes(found.bytes())
         except Exception as error:
             raise self._failed("read", name, error) from error
+        raise ArchiveError(f"the archive {self._url}/{name} is larger than was recorded, and is not read")
 
     def _failed(self, what: str, name: str, error: Exception) -> ArchiveError:
         return ArchiveError(f"the archive {self._url}/{name} cannot be {what}: {_first_line(error)}")

@@ -17,8 +17,8 @@ class Storage(Protocol):
         Raises ArchiveError.
         """
 
-    def get(self, name: str) -> bytes:
-        """Return an object. Raises ArchiveError."""
+    def get(self, name: str, most: int) -> bytes:
+        """Return an object that has at most so many bytes. Raises ArchiveError."""
 
 
 def require_url(url: str) -> str:

@@ -8,9 +8,9 @@ from dcron.crontabfile.problems import BadLine, shown
 
 DIRECTIVE = re.compile(r"[ \t]*+#[ \t]*+dcron(?P<kind>[:$])")
 FORGOTTEN_COLON = re.compile(r"[ \t]*+#[ \t]*+dcron[ \t]++\w++=")
-TOKEN = re.compile(r"""(?:[^ \t"'\\]++|\\.|"(?:[^"\\]++|\\.)*+"|'[^']*+')++""", re.DOTALL)
+TOKEN = re.compile(r"""(?:[^ \t"'\\]++|\\.|"(?:[^"\\]++|\\.)*"|'[^']*+')+""", re.DOTALL)
 PIECE = re.compile(
-    r""""(?P<double>(?:[^"\\]++|\\.)*+)"|'(?P<single>[^']*+)'|(?P<bare>(?:[^"'\\]++|\\.)++)""", re.DOTALL
+    r""""(?P<double>(?:[^"\\]++|\\.)*)"|'(?P<single>[^']*+)'|(?P<bare>(?:[^"'\\]++|\\.)+)""", re.DOTALL
 )
 ESCAPE = re.compile(r"\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<mark>.))", re.DOTALL)
 MEANING = {"\\": "\\", '"': '"', "'": "'", " ": " ", "n": "\n", "r": "\r", "t": "\t"}

@@ -20,7 +20,6 @@ KNOWN: dict[str, str] = {
     "mdadm": "checks this host's RAID arrays",
     "mdcheck": "checks this host's RAID arrays (mdadm)",
     "munin-node": "serves this host's figures to Munin",
-    "munin": "serves this host's figures to Munin",
     "ntpsec": "rotates this host's clock statistics",
     "popularity-contest": "reports this host's packages",
     "raid-check": "checks this host's RAID arrays",

@@ -1,25 +1,44 @@
 """Warn of lines that are valid but probably not what their writer meant."""
 
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
+from dcron.crontabfile.guards import failing_guard
 from dcron.crontabfile.lines import FIELDS, JobLine
 from dcron.crontabfile.problems import shown
 
 LIKE_A_FIELD = re.compile(r"[\d*][\d*,/-]*+")
+CRONTAB_LINE, GUARD_FAILS = "crontab-line", "guard-fails"
+OTHER_CRONS = {
+    "RANDOM_DELAY": "cronie and anacron delay starts by it; write #dcron: jitter=45m above a task",
+    "START_HOURS_RANGE": "anacron starts jobs within it; name the hours in the schedules",
+}
+"""Variables that other crons obey and dcron does not, and what to write instead."""
 ACCOUNTS = {"root", "www-data", "nobody", "daemon"}
 
 
-def suspicions(job: JobLine) -> list[str]:
-    """Return a warning for each thing about a line that a person should check."""
-    found = []
+class Suspicion(NamedTuple):
+    """A valid line that is probably not what its writer meant."""
+
+    message: str
+    code: str = CRONTAB_LINE
+
+
+def suspicions(job: JobLine) -> Iterator[Suspicion]:
+    """Yield a warning for each thing about a line that a person should check."""
     first, *others = job.command.split(maxsplit=1) or [""]
     if len(job.schedule.pieces) == FIELDS and LIKE_A_FIELD.fullmatch(first):
-        found.append(f'the command begins with {shown(first)}: six fields are written #dcron: schedule="…"')
+        yield Suspicion(
+            f'the command begins with {shown(first)}: six fields are written #dcron: schedule="…"'
+        )
     if job.user is None and others and first in ACCOUNTS:
-        found.append(f"the command begins with {shown(first)}: a file with accounts is read with --system")
+        yield Suspicion(f"the command begins with {shown(first)}: a file with accounts is read with --system")
     if job.stdin is not None and _cut_short(job.command):
-        found.append("the command ends at the first %; a percent sign is written \\%")
-    return found
+        yield Suspicion("the command ends at the first %; a percent sign is written \\%")
+    if better := failing_guard(job.command):
+        message = "where the check is false, this run fails: cron ignores that, dcron alerts; write"
+        yield Suspicion(message + " " + better.replace("%", r"\%"), GUARD_FAILS)
 
 
 def _cut_short(command: str) -> bool:

@@ -1,7 +1,6 @@
 """The options of a `#dcron:` directive: the task fields by their keys, and words that are no fields."""
 
 from collections.abc import Collection
-from difflib import get_close_matches
 from typing import Any
 
 from dcron.crontabfile.directive import Word
@@ -9,6 +8,7 @@ from dcron.crontabfile.problems import BadLine, shown
 from dcron.errors import UsageError
 from dcron.fields import BY_DIRECTIVE, FIELDS, Field
 from dcron.model import DEFINITION_FIELDS
+from dcron.values.similar import similar
 
 UNSET = "unset"
 SYSTEM = "system"
@@ -55,5 +55,5 @@ def suggestion(key: str, known: Collection[str]) -> str:
     names = [
         name for field in FIELDS.values() if field.option == option for name in (field.directive, field.key)
     ]
-    near = [*filter(known.__contains__, names), *get_close_matches(option[:40].replace("-", "_"), known, n=1)]
+    near = [*filter(known.__contains__, names), *similar(option.replace("-", "_"), known)]
     return f"; did you mean {near[0]}?" if near else ""

@@ -9,7 +9,7 @@ from dcron.crontabfile.lines import read_assignment, read_job
 from dcron.crontabfile.percent import join
 from dcron.crontabfile.problems import BadLine
 from dcron.model import Definition
-from dcron.schedule import zone_names
+from dcron.schedule.zones import zone_names
 
 MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 DAYS = "sun|mon|tue|wed|thu|fri|sat"

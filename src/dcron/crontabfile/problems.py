@@ -1,10 +1,11 @@
 """Collect what is wrong with a file, line by line, and report it in one error."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dcron.crontabfile.size_limits import MAX_PROBLEMS
 from dcron.errors import CrontabFileError
+from dcron.model import Definition
 
 SHOWN = 40
 
@@ -22,10 +23,19 @@ class BadLine(Exception):  # noqa: N818 - caught within the package, never seen 
 class BadFile(CrontabFileError):  # noqa: N818 - a name like those of the other errors
     """All that is wrong with a file: one line of the message for each problem, with its line and column."""
 
-    def __init__(self, source: str, found: Sequence[tuple[int, int, str]], rest: str = "") -> None:
+    def __init__(
+        self,
+        source: str,
+        found: Sequence[tuple[int, int, str]],
+        rest: str = "",
+        readable: Mapping[int, Definition] | None = None,
+    ) -> None:
+        """Report these problems. `readable` are the tasks of the other lines, by line."""
         lines = [f"{source}:{line}:{column}: {message}" for line, column, message in found]
         super().__init__("\n".join([*lines, rest] if rest else lines))
         self.found = found
+        self.rest = rest
+        self.readable = readable or {}
 
 
 class Enough(Exception):  # noqa: N818 - ends the reading, is no error of its own
@@ -45,14 +55,14 @@ class Problems:
         if len(self.found) >= MAX_PROBLEMS:
             raise Enough
 
-    def raise_any(self) -> None:
-        """Raise BadFile if there are any."""
+    def raise_any(self, readable: Mapping[int, Definition]) -> None:
+        """Raise BadFile if there are any; `readable` are the tasks of the other lines, by line."""
         if not self.found:
             return
         rest = ""
         if len(self.found) >= MAX_PROBLEMS:
             rest = f"{self.source}: more than {MAX_PROBLEMS:,} bad lines; the rest was not read"
-        raise BadFile(self.source, sorted(self.found), rest)
+        raise BadFile(self.source, sorted(self.found), rest, readable)
 
 
 def shown(text: str) -> str:

@@ -1,20 +1,20 @@
 """Read a crontab file into definitions, whole or not at all. One error reports all bad lines."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dcron import schedule
 from dcron.crontabfile import mail, names
 from dcron.crontabfile.directive import DIRECTIVE, FORGOTTEN_COLON, Word, read_words
 from dcron.crontabfile.lines import BLANK, Assignment, read_assignment, read_job
-from dcron.crontabfile.lint import suspicions
+from dcron.crontabfile.lint import CRONTAB_LINE, OTHER_CRONS, suspicions
 from dcron.crontabfile.options import SYSTEM, UNSET, WAS
 from dcron.crontabfile.parser_state import CommentBlock, ParsedTask, ParserContext
 from dcron.crontabfile.problems import BadFile, BadLine, Enough, Problems, shown
 from dcron.crontabfile.size_limits import MAX_BYTES, MAX_SCHEDULE, MAX_TASKS
 from dcron.errors import CrontabFileError, ScheduleError, ZoneError
 from dcron.model import Definition
+from dcron.schedule import parser, zones
 
 BYTE_ORDER_MARK = "\ufeff"
 HASHED = "H~"
@@ -30,6 +30,7 @@ class ParserNotice:
 
     line: int
     message: str
+    code: str = CRONTAB_LINE
 
 
 @dataclass(frozen=True)
@@ -66,16 +67,16 @@ def read(
     """
     _refuse_unreadable(text, source)
     reader = _Reader(source, timezone, system, mail_output=mail_output, renames=renames)
-    definitions: Sequence[Definition] = ()
+    readable: dict[int, Definition] = {}
     try:
         reader.read_lines(text.removeprefix(BYTE_ORDER_MARK))
-        definitions = reader.definitions()
+        readable = reader.definitions()
     except Enough:
         pass
-    reader.problems.raise_any()
+    reader.problems.raise_any(readable)
     notices = sorted(reader.notices, key=lambda notice: notice.line)
     return CrontabFile(
-        tuple(definitions),
+        tuple(readable.values()),
         tuple(notices),
         reader.lines(),
         reader.system,
@@ -121,15 +122,15 @@ class _Reader:
                 self._refuse(bad)
         self._close_block()
 
-    def definitions(self) -> list[Definition]:
-        """Return the tasks, named and with checked schedules."""
+    def definitions(self) -> dict[int, Definition]:
+        """Return the tasks by line, named and with checked schedules; those with bad ones are left out."""
         self._name_drafts()
         checked: set[tuple[str, str]] = set()
-        found = []
-        for draft in self.drafts:
-            self._check_schedule(draft, checked)
-            found.append(Definition(name=draft.name or "", schedule=draft.schedule.text, **draft.values))
-        return found
+        return {
+            draft.line: Definition(name=draft.name or "", schedule=draft.schedule.text, **draft.values)
+            for draft in self.drafts
+            if self._is_checked(draft, checked)
+        }
 
     def lines(self) -> dict[str, int]:
         """Return the line of each task, by name."""
@@ -219,13 +220,15 @@ class _Reader:
             self._change_zone(value, column)
         else:
             self._surroundings.assign(name, value)
+            if meaning := OTHER_CRONS.get(name):
+                self._warn_once(f"{name} is only a variable of the commands here: {meaning}")
             if name == mail.VARIABLE and self._surroundings.mails_output:
                 for message in mail.warnings(value):
                     self._warn_once(message)
 
     def _change_zone(self, name: str, column: int) -> None:
         try:
-            schedule.zone(name)
+            zones.zone(name)
         except ZoneError as error:
             raise BadLine(column, str(error)) from None
         self._surroundings.timezone = name
@@ -241,8 +244,7 @@ class _Reader:
         self._keep(block.above(self._line, job.schedule, values, self._surroundings))
         if job.quiet:
             self._warn_once('the "-" before a schedule, which keeps runs out of syslog, is left out')
-        for message in suspicions(job):
-            self._warn(message)
+        self.notices += [ParserNotice(self._line, *found) for found in suspicions(job)]
 
     def _name_drafts(self) -> None:
         by_name: dict[str, ParsedTask] = {}
@@ -269,19 +271,22 @@ class _Reader:
                 message = f"this is the same as line {earlier.line}; it becomes another task, {draft.name}"
                 self.notices.append(ParserNotice(draft.line, message))
 
-    def _check_schedule(self, draft: ParsedTask, checked: set[tuple[str, str]]) -> None:
+    def _is_checked(self, draft: ParsedTask, checked: set[tuple[str, str]]) -> bool:
+        """Return whether the schedule of the task is valid; else add the problem."""
         text, name = draft.schedule.text, draft.name or ""
         key = (text, name if any(mark in text for mark in HASHED) else "")
         if key in checked:
-            return
+            return True
         try:
             if len(text) > MAX_SCHEDULE:
                 raise ScheduleError(f"the schedule has more than {MAX_SCHEDULE} characters")
-            schedule.parse(text, name=name)
+            parser.parse(text, name=name)
             checked.add(key)
         except ScheduleError as error:
             message, offset = _located(str(error))
             self._refuse(BadLine(draft.schedule.column(offset), message, line=draft.schedule_line))
+            return False
+        return True
 
 
 def _located(message: str) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from dcron.model import Definition
 
 MARK = "# !! "
 """Begins the lines that dcron puts on top of a text to say what is wrong with it."""
-MARKS = re.compile(rf"\A(?:{MARK}[^\n]*+(?:\n|\Z))*+")
+MARKS = re.compile(rf"\A(?:{MARK}[^\n]*+(?:\n|\Z))*")
 MARKS_SHOWN = 20
 MARK_LENGTH = 300
 GREETING = """\

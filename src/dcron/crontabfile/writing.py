@@ -4,7 +4,7 @@ A plain cron can use the file. A task that it would run at another time, in anot
 with another input is written in comments only.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from dcron.crontabfile import plain
@@ -21,12 +21,13 @@ Words = dict[str, Any]
 """Options for a directive, in the order of their table once they are written."""
 
 
-def write(definitions: Iterable[Definition], *, system: bool = False) -> str:
+def write(definitions: Iterable[Definition], *, system: bool = False, stopped: Collection[str] = ()) -> str:
     """Return a crontab that reads back as these definitions, in this order.
 
     With `system`, a file for /etc/cron.d: each line names its account, and a task without one is in comments.
+    The tasks with the names `stopped` are in comments, too.
     """
-    writer = _Writer(system)
+    writer = _Writer(system, stopped)
     sections = [HEADER + (SYSTEM_HEADER if system else "")]
     for definition in definitions:
         sections += writer.sections(definition)
@@ -36,8 +37,9 @@ def write(definitions: Iterable[Definition], *, system: bool = False) -> str:
 class _Writer:
     """Write tasks one after the other, and remember what the lines so far set for those below."""
 
-    def __init__(self, system: bool) -> None:
+    def __init__(self, system: bool, stopped: Collection[str]) -> None:
         self._system = system
+        self._stopped = stopped
         self._timezone: str | None = None
         self._shell = DEFAULT_SHELL
         self._env: dict[str, str] = {}
@@ -76,8 +78,11 @@ class _Writer:
     def _task(self, definition: Definition) -> list[str]:
         words = self._words(definition)
         line = plain.job_line(definition, system=self._system)
-        if line is not None and all(
-            FIELDS[name].cron_may_ignore or words[name] is FROM_COMMAND for name in words
+        is_stopped = definition.name in self._stopped
+        if (
+            line is not None
+            and not is_stopped
+            and all(FIELDS[name].cron_may_ignore or words[name] is FROM_COMMAND for name in words)
         ):
             return [*self._above(definition, words), line]
         return self._in_comments(definition, words)

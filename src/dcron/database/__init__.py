@@ -6,8 +6,9 @@ not loaded for a SQLite file.
 """
 
 from dcron.database.condition import FileCondition, ServerCondition, TableRows
-from dcron.database.engine import Database
+from dcron.database.database import Database
 from dcron.database.failures import is_refusal, is_transient, lacks_tables
+from dcron.database.opening import open_database
 from dcron.database.relay import is_noted, note
 from dcron.database.replies import Reply
 from dcron.database.rows import Columns, beside_id, locked, one_of
@@ -31,4 +32,5 @@ __all__ = [
     "locked",
     "note",
     "one_of",
+    "open_database",
 ]

@@ -17,8 +17,12 @@ from dcron.database.url import Address
 if TYPE_CHECKING:
     import psycopg
 
+WAKE_CHANNEL = "dcron_wake"
+"""The channel of Postgres on which agents listen."""
 _POLL_INTERVAL = 0.1
 """Seconds between two looks at a SQLite file where the kernel does not report writes: 0.1 % of a core."""
+_UNTIL_DIRECT = 60.0
+"""Seconds until a watch behind a pooler looks whether its connections are direct now."""
 _STOP_INTERVAL = 0.5
 """Seconds between two looks whether the watch has to stop.
 
@@ -110,17 +114,16 @@ class SqliteWatch(_PacedWatch):
 class PostgresWatch(_PacedWatch):
     """Listens for the notifications of writers (LISTEN/NOTIFY)."""
 
-    def __init__(self, address: Address, channel: str) -> None:
+    def __init__(self, address: Address) -> None:
         self._address = address
-        self._channel = channel
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
 
     def _wait(self, stop: threading.Event) -> bool:
-        if self._address.transaction_pooling:  # a pooler would take the listening connection away
-            stop.wait()
-            return False
         if self._connection is None:
-            self._connection = self._listen()
+            self._connection = None if self._address.pooler == "transaction" else self._listen()
+            if self._connection is None:  # a pooler would take the listening connection away
+                stop.wait(_UNTIL_DIRECT)
+                return False
             return not stop.is_set()  # notifications before LISTEN were lost
         if self._drained():  # notifications since the last wake-up
             return True
@@ -143,7 +146,8 @@ class PostgresWatch(_PacedWatch):
                 break
         return taken > 0
 
-    def _listen(self) -> "psycopg.Connection[tuple[object, ...]]":
+    def _listen(self) -> "psycopg.Connection[tuple[object, ...]] | None":
+        """Return a listening connection; None behind a pooler."""
         import psycopg
 
         from dcron.database import connecting
@@ -151,7 +155,12 @@ class PostgresWatch(_PacedWatch):
         url = self._address.url.set(drivername="postgresql").render_as_string(hide_password=False)
         given = connecting.parameters(self._address) | {"application_name": "dcron watch"}
         connection = psycopg.connect(url, autocommit=True, **given)
-        connection.execute(f"LISTEN {self._channel}")
+        if self._address.pooler is None:
+            direct = f"SELECT 1 WHERE {connecting.is_direct(connection)}"
+            if connection.execute(direct.encode()).fetchone() is None:
+                connection.close()
+                return None
+        connection.execute(f"LISTEN {WAKE_CHANNEL}")
         return connection
 
     def close(self) -> None:

@@ -91,9 +91,3 @@ def of_file(connection: Connection, path: Path) -> FileCondition:
         sqlite3.sqlite_version,
         files.problem_with(path),
     )
-
-
-def damage_of_file(connection: Connection) -> str | None:
-    """Read the whole SQLite file; return the first damage, or None. It takes about a second for each GB."""
-    found = str(connection.scalar(text("PRAGMA quick_check(1)")))
-    return None if found == "ok" else found

@@ -6,7 +6,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from dcron import trust
+from dcron.config import trust
 from dcron.errors import DatabaseError, Refused
 
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -144,7 +144,29 @@ def set_up(connection: sqlite3.Connection, *, is_new: bool = False) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     # Some libraries overwrite what is deleted: they read, journal and write each page of an old output.
     connection.execute("PRAGMA secure_delete = FAST")
-    connection.execute(f"PRAGMA journal_mode = {'wal' if wal_is_safe() else 'truncate'}")
+    _set_journal(connection, "wal" if wal_is_safe() else "truncate")
+
+
+def _set_journal(connection: sqlite3.Connection, wanted: str) -> None:
+    """Use this journal mode if the file can change to it now.
+
+    Another tool may have set the other one, and a file leaves the write-ahead log only for a connection that
+    is alone with it. dcron works with either, so it does not wait.
+    """
+    found = str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+    if found == wanted:
+        return
+    if "wal" not in (found, wanted):
+        connection.execute(f"PRAGMA journal_mode = {wanted}")
+        return
+    patience = _pragma(connection, "busy_timeout")
+    try:
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute(f"PRAGMA journal_mode = {wanted}")
+    except sqlite3.OperationalError:  # others have the file open
+        pass
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
 
 
 def file_system(path: Path) -> str:

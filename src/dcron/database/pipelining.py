@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from dcron.database.patience import PatientConnection
 
@@ -72,6 +73,10 @@ class PipelinedConnection(PatientConnection):
         self.cursor_factory = PipelinedCursor
         self.postponed: list[_Postponed] = []
         self._opening: list[_Postponed] = []
+        self.shares_session = False
+        """Whether a pooler may give each transaction another session."""
+        self.is_committing = False
+        """Whether COMMIT was sent and not answered."""
 
     @property
     def has_postponed(self) -> bool:
@@ -83,6 +88,7 @@ class PipelinedConnection(PatientConnection):
 
         If none follows, they are not sent at all. `on_reply` gets the last one's result.
         """
+        self.is_committing = False
         self._opening = [_Postponed(PipelinedCursor(self), each, None, None) for each in opening]
         self._opening[-1] = self._opening[-1]._replace(on_reply=on_reply)
 
@@ -107,10 +113,13 @@ class PipelinedConnection(PatientConnection):
     def commit(self) -> None:
         """Commit. COMMIT shares the round trip of the last postponed statements."""
         if self.postponed:
+            self.is_committing = True
             PipelinedCursor(self).execute("COMMIT")
         else:
             self._opening = []
+            self.is_committing = self.pgconn.transaction_status == TransactionStatus.INTRANS
             super().commit()
+        self.is_committing = False
 
     def rollback(self) -> None:
         """Roll back. Postponed statements are not sent."""

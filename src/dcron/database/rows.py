@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import (
     ARRAY,
@@ -18,7 +18,6 @@ from sqlalchemy import (
     Dialect,
     FromClause,
     Select,
-    Table,
     Text,
     TypeDecorator,
     bindparam,
@@ -32,9 +31,6 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
-
-if TYPE_CHECKING:
-    from sqlalchemy.dialects import postgresql, sqlite
 
 Values = dict[str, Any]
 """The parameters of a statement."""
@@ -106,38 +102,6 @@ def _postgres_time(at: datetime) -> str:
 def _sqlite_time(at: datetime) -> str:
     """Format a time as SQLite stores it, in UTC."""
     return at.astimezone(UTC).isoformat(" ", "microseconds").removesuffix("+00:00")
-
-
-@cache
-def postgres_insert(table: Table) -> "postgresql.Insert":
-    """Return an INSERT that skips rows which a unique index already contains."""
-    from sqlalchemy.dialects.postgresql import insert
-
-    return insert(table).on_conflict_do_nothing()
-
-
-@cache
-def sqlite_insert(table: Table) -> "sqlite.Insert":
-    """Return the same INSERT for SQLite."""
-    from sqlalchemy.dialects.sqlite import insert
-
-    return insert(table).on_conflict_do_nothing()
-
-
-@cache
-def postgres_plain_insert(table: Table) -> "postgresql.Insert":
-    """Return an INSERT that can say what happens on a conflict."""
-    from sqlalchemy.dialects.postgresql import insert
-
-    return insert(table)
-
-
-@cache
-def sqlite_plain_insert(table: Table) -> "sqlite.Insert":
-    """Return the same INSERT for SQLite."""
-    from sqlalchemy.dialects.sqlite import insert
-
-    return insert(table)
 
 
 class _IdList(TypeDecorator[Sequence[int]]):

@@ -35,8 +35,13 @@ class Protection:
     """Whether the server is on this machine."""
     schema: str | None
     """The schema in force; None if it is missing."""
-    others_may_create: bool
-    """Whether every role of the server may create in the schema."""
+    distrusted: str | None
+    """A role that may create in the schema, or has created, though it is not trusted; and what it does."""
+
+    @property
+    def others_may_create(self) -> bool:
+        """Whether a role that is not trusted can run code with the rights of the schema's users."""
+        return self.distrusted is not None
 
     @property
     def is_verified(self) -> bool:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from dcron.errors import UsageError
+from dcron.values.similar import did_you_mean
 
 FORMS = "postgresql://user@host/name or sqlite:////absolute/path.db"
 PASSWORD_HINT = (
@@ -23,9 +23,16 @@ _PASSWORD_WORD = re.compile(r"(password\s*=\s*)('[^']*'|[^\s&]+)", re.IGNORECASE
 _TYPED = re.compile(r":.*@|password\s*=", re.IGNORECASE | re.DOTALL)
 # Commas separate several hosts, an IPv6 address has colons; a host that is a path is in the query.
 _HOST = re.compile(r"[\w.,:%-]*")
+# libpq's list of servers, after the user and before the database; neither may have an @ that is not encoded.
+_SEVERAL = re.compile(
+    r"(postgres(?:ql)?(?:\+\w+)?://(?:[^@/?#]*@)?)([^@/?#]*,[^@/?#]*)((?:/[^@?]*)?(?:\?.*)?)"
+)
+_SERVER = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[\w.-]*)(?::(\d*))?")
 _SECRET_PARAMETERS = frozenset(
     {"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"}
 )
+POOLERS = ("transaction", "session", "none")
+"""A pooler gives a client another session for each transaction, or one session; or there is no pooler."""
 MASK = "***"
 LAST_PORT = 65_535
 
@@ -49,8 +56,8 @@ class Address:
     """Where the database is."""
 
     url: URL
-    transaction_pooling: bool = False
-    """A pooler such as pgbouncer assigns connections per transaction (`?pgbouncer=true`)."""
+    pooler: str | None = None
+    """How a connection pooler in between assigns sessions (`?pooler=`); None: each connection finds out."""
     forced: bool = False
     """Use a SQLite file even on a network file system (`?force=true`)."""
     shared: bool = False
@@ -69,14 +76,14 @@ class Address:
         if self.path:
             return f"sqlite:///{self.path}"
         where = URL.create("postgresql", host=self.url.host, port=self.url.port, database=self.url.database)
-        return where.render_as_string()
+        return _with_servers(where, _servers(self.url))
 
     def __str__(self) -> str:
         """Return the URL without driver and password, for people."""
         if self.path:
             return self.place
         masked = self.url.update_query_dict(dict.fromkeys(self.url.query.keys() & _SECRET_PARAMETERS, MASK))
-        shown = masked.set(drivername="postgresql").render_as_string(hide_password=True)
+        shown = _with_servers(masked.set(drivername="postgresql"), _servers(self.url))
         return shown.replace("=%2A%2A%2A", f"={MASK}")
 
     def __repr__(self) -> str:
@@ -97,22 +104,30 @@ class Address:
         return secrets | ({str(password)} if password else set())
 
 
+_PATH_BEGINS = ("/", "./", "~/")
+"""A text that begins so is the path of a SQLite file."""
+
+
 def parse_url(text: str) -> Address:
     """Parse a database URL. Raises UsageError, whose message repeats nothing that may contain a password."""
     text = text.strip()
+    if text.startswith(_PATH_BEGINS):
+        text = f"sqlite:///{text}"
+    text, servers = _take_servers(text)
     try:
         url = make_url(text)
+        url = url.set(query={**servers, **url.query}) if servers else url
         backend = url.drivername.split("+")[0]
     except (ArgumentError, ValueError):
         raise _not_a_url(text) from None
-    url, pooling = _take_flag(url, "pgbouncer")
+    url, pooler = _take_pooler(url)
     url, forced = _take_flag(url, "force")
     url, shared = _take_flag(url, "shared")
     if backend == "sqlite":
         return Address(_sqlite(url), forced=forced, shared=shared)
     if backend in ("postgresql", "postgres"):
         _require_clear_parts(url, text)
-        return Address(url.set(drivername="postgresql+psycopg"), transaction_pooling=pooling)
+        return Address(url.set(drivername="postgresql+psycopg"), pooler=pooler)
     raise UsageError(f"dcron keeps its crontab in SQLite or PostgreSQL; write {FORMS}")
 
 
@@ -135,9 +150,45 @@ def _require_clear_parts(url: URL, text: str) -> None:
     hosts = [url.host or "", *_texts(url, "hostaddr")]
     if not all(_HOST.fullmatch(host) for host in hosts) or any("@" in host for host in _texts(url, "host")):
         raise UsageError(f"the host in the database URL cannot be one; {PASSWORD_HINT}")
-    if url.port is not None and not 0 < url.port <= LAST_PORT:
+    ports = [each for value in _texts(url, "port") for each in value.split(",") if each.isdecimal()]
+    if not all(
+        0 < port <= LAST_PORT for port in [*map(int, ports), *([url.port] if url.port is not None else [])]
+    ):
         raise UsageError(f"the port in the database URL is not 1 to {LAST_PORT}; {PASSWORD_HINT}")
     _require_known_parameters(url, is_secret=any(f"{name}=" in text for name in _SECRET_PARAMETERS))
+
+
+def _take_servers(text: str) -> tuple[str, dict[str, str]]:
+    """Take libpq's list of servers (`h1:5432,h2`) out of a URL; return the rest, and it as parameters."""
+    found = _SEVERAL.fullmatch(text)
+    servers = [_SERVER.fullmatch(each) for each in found[2].split(",")] if found else []
+    known = [each for each in servers if each]
+    if not found or len(known) < len(servers):
+        return text, {}
+    ports = ",".join(each[2] or "" for each in known)
+    hosts = {"host": ",".join(each[1].strip("[]") for each in known)}
+    return found[1] + found[3], hosts | ({"port": ports} if ports.strip(",") else {})
+
+
+def _servers(url: URL) -> str | None:
+    """Return the servers of a URL in libpq's own form; None if it has one, or sockets."""
+    hosts = [host for value in _texts(url, "host") for host in value.split(",")]
+    ports = [port for value in _texts(url, "port") for port in value.split(",")] or [""]
+    ports *= len(hosts) if len(ports) == 1 else 1
+    if len(hosts) < 2 or len(ports) != len(hosts) or any("/" in host for host in hosts):
+        return None
+    names = (f"[{host}]" if ":" in host else host for host in hosts)
+    return ",".join(f"{name}:{port}" if port else name for name, port in zip(names, ports, strict=True))
+
+
+def _with_servers(url: URL, servers: str | None) -> str:
+    """Return the URL as text, with these servers in the place of its host."""
+    if servers is None:
+        return url.render_as_string(hide_password=True)
+    place = "servers.invalid"
+    bare = url.difference_update_query(["host", "port"]).set(host=place)
+    before, _, after = bare.render_as_string(hide_password=True).rpartition(place)
+    return before + servers + after
 
 
 def _texts(url: URL, name: str) -> list[str]:
@@ -155,8 +206,7 @@ def _require_known_parameters(url: URL, *, is_secret: bool) -> None:
             raise UsageError(
                 f"the database URL has a parameter that PostgreSQL does not know; {PASSWORD_HINT}"
             )
-        near = get_close_matches(name, known, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
+        meant = did_you_mean(name, known)
         raise UsageError(f"PostgreSQL knows no parameter {name!r} in a database URL{meant}")
 
 
@@ -174,6 +224,14 @@ def _sqlite(url: URL) -> URL:
     except RuntimeError:  # an account without a home directory, or a missing account
         raise UsageError(f"no home directory is known for {url.database!r}; write {FORMS}") from None
     return url.set(drivername="sqlite+pysqlite", database=str(path))
+
+
+def _take_pooler(url: URL) -> tuple[URL, str | None]:
+    said = url.query.get("pooler")
+    url, pools = _take_flag(url, "pgbouncer")
+    if said is not None and said not in POOLERS:
+        raise UsageError(f"?pooler= in a database URL is {', '.join(POOLERS[:-1])} or {POOLERS[-1]}")
+    return url.difference_update_query(["pooler"]), str(said) if said else "transaction" if pools else None
 
 
 def _take_flag(url: URL, name: str) -> tuple[URL, bool]:

@@ -16,7 +16,8 @@ NOTIFY_ON = (*AlertKind, OUTPUT)
 """What can cause messages."""
 MAILTO = "mailto:"
 _CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,39}", re.ASCII)
-_ADDRESS = re.compile(r"[^\s\x00-\x1f\x7f-\x9f,;:<>()\[\]\\\"-][^\s\x00-\x1f\x7f-\x9f,;:<>()\[\]\\\"]*")
+_ADDRESS = re.compile(r"(?!-)[\w.+%='&~#-]+(?:@\w[\w.-]*)?")
+"""An account or an address. What sendmail(8) could take for a program, a file or an option is none."""
 
 
 class Channels(Tags):

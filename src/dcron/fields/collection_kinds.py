@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dcron import json_values
 from dcron.errors import UsageError
 from dcron.fields.kinds import Kind, Problem, json_problem, required, short, text_problem
+from dcron.values import json_values
 
 MOST_TAGS = 20
 LONGEST_TAG = 60
@@ -15,7 +15,8 @@ MOST_LABELS = 20
 LABEL_KEY = re.compile(r"[a-z][a-z0-9_./-]{0,39}")
 LABEL_VALUE = re.compile(r"[A-Za-z0-9_./-]{0,60}")
 _TAG = re.compile(r"[A-Za-z0-9._-]+(?:=[A-Za-z0-9._-]+)?")
-_PAIR = re.compile(r"(?P<name>(?:[^=\\]++|\\.)*+)=(?P<value>.*)", re.DOTALL)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_PAIR = re.compile(r"(?P<name>(?:[^=\\]++|\\.)*)=(?P<value>.*)", re.DOTALL)
 
 
 class Tags(Kind):
@@ -317,4 +318,8 @@ def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise UsageError(f"{text[:60]!r}: write NAME=value")
+    if not _VARIABLE.fullmatch(name):
+        raise UsageError(
+            f"{name[:60]!r}: no shell reads a variable of this name; begin it with a letter or _"
+        )
     return name, value

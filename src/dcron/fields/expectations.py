@@ -10,7 +10,7 @@ from dcron.errors import UsageError
 from dcron.fields.kinds import NONE, SHORTEST
 from dcron.fields.named_values import NamedValues, is_number
 from dcron.model import LONGEST_DURATION
-from dcron.quantities import format_duration, parse_duration
+from dcron.values.quantities import format_duration, parse_duration
 
 START = "start"
 """How long after its due time a run starts."""

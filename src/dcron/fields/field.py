@@ -44,7 +44,7 @@ class Field:
     details: str = ""
     """Further sentences for the table in docs/cli.md."""
     is_option: bool = True
-    """Whether it is one of the options that `add`, `at`, `in` and `set` share."""
+    """Whether it is one of the options that `add`, `at` and `set` share."""
     is_rule: bool = False
     """Whether it decides which occurrences a schedule has, so that `preview` takes it, too."""
     cron_may_ignore: bool = False

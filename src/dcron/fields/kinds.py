@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from dcron import json_values, quantities
 from dcron.errors import UsageError
-from dcron.text_input import text_or_file
-from dcron.unreadable import Unreadable
+from dcron.values import json_values, quantities
+from dcron.values.text_input import text_or_file
+from dcron.values.unreadable import Unreadable
 
 NONE = "none"
 """The text of no value, where a field may have none."""
@@ -192,7 +192,7 @@ class Zone(Kind):
 
     def parse(self, text: str, timezone: str = "UTC") -> str:
         """Return the zone's name. Raises ZoneError."""
-        from dcron.schedule import zone
+        from dcron.schedule.zones import zone
 
         return zone(text).key
 
@@ -204,16 +204,28 @@ class Zone(Kind):
 class Choice(Kind):
     """One of a few words."""
 
-    def __init__(self, choices: Sequence[str]) -> None:
-        """Take these words, in the order in which messages list them."""
-        self.choices = tuple(choices)
+    def __init__(self, choices: Sequence[str], *, may_be_none: bool = False) -> None:
+        """Take these words, in the order in which messages list them, and perhaps `none`."""
+        self.choices = (*choices, NONE) if may_be_none else tuple(choices)
+        self._may_be_none = may_be_none
 
-    def parse(self, text: str, timezone: str = "UTC") -> str:
-        """Return the word."""
-        return str(self.require(text))
+    def parse(self, text: str, timezone: str = "UTC") -> str | None:
+        """Return the word, or None for `none` where the field may have none."""
+        word: str = self.require(text)
+        return None if self._may_be_none and word == NONE else word
+
+    def format(self, value: Any, timezone: str = "UTC") -> str:
+        """Return the word, or `none`."""
+        return NONE if value is None else str(value)
+
+    def from_json(self, value: Any) -> Any:
+        """Return the word, or None where the field may have none."""
+        return None if value is None and self._may_be_none else super().from_json(value)
 
     def problem(self, value: Any) -> Problem:
         """Return the words there are, for any other value."""
+        if value is None and self._may_be_none:
+            return None
         return None if value in self.choices else f"{short(value)} is none of {', '.join(self.choices)}"
 
 
@@ -361,13 +373,14 @@ class Time(Kind):
 
     def parse(self, text: str, timezone: str = "UTC") -> datetime | None:
         """Return the time in UTC, or None for `none`. Raises UsageError or ZoneError."""
-        from dcron.schedule import parse_time, zone
+        from dcron.schedule.time_parser import parse_time
+        from dcron.schedule.zones import zone
 
         return None if text == NONE else parse_time(text, zone(timezone), datetime.now(UTC))
 
     def format(self, value: Any, timezone: str = "UTC") -> str:
         """Return the local time with its offset, in ISO 8601."""
-        from dcron.schedule import zone
+        from dcron.schedule.zones import zone
 
         if value is None:
             return NONE

@@ -23,7 +23,7 @@ from dcron.model import (
     MOST_TRIES,
     Definition,
 )
-from dcron.quantities import (
+from dcron.values.quantities import (
     format_amount,
     format_limit,
     parse_limit,
@@ -39,7 +39,7 @@ LONGEST_ACCOUNT = 100
 """Bytes."""
 MOST_NEEDS = 10
 """Tags, needs and the account are part of a lane, one text that must fit into an index of Postgres."""
-_SHELL_AND_CWD = "Shell, and working directory"
+_SHELL_AND_CWD = "Shell, directory"
 """One sentence for both options: the help of `add` shows them in one line."""
 _THEIR_DEFAULTS = "/bin/sh, home"
 
@@ -61,7 +61,7 @@ def _what() -> Iterator[Field]:
         example="A-Z a-z 0-9 . _ -",
         metavar="NAME",
         short="-n",
-        default_text="made from the command",
+        default_text="from the command",
         details="`/usr/local/bin/backup.sh --full` becomes `backup`, the next one `backup-2`.",
         cron_may_ignore=True,
     )
@@ -125,14 +125,14 @@ def _when() -> Iterator[Field]:
         name="timezone",
         group="when",
         kind=kinds.Zone(),
-        help="Time zone of the schedule",
+        help="Time zone",
         example="Europe/Berlin",
         metavar="ZONE",
         option="tz",
         short="-z",
         title="zone",
         default_text="the crontab's",
-        details="An IANA name. Without it the [crontab's](#dcron-config-listsetunset) zone applies, else"
+        details="An IANA name. Without it the [crontab's](#dcron-config-listgetsetunset) zone applies, else"
         " `timezone` of the config file, else the machine's zone (never your `$TZ`), else UTC. The task"
         " keeps the zone that it got, and the answer says where it comes from.",
     )
@@ -140,7 +140,7 @@ def _when() -> Iterator[Field]:
         name="gap",
         group="when",
         kind=_choices("gap"),
-        help="Skipped local time: run after, or not",
+        help="A skipped local time",
         details="The clock skips it when daylight saving begins. `after` runs when the gap ends.",
         is_rule=True,
         cron_may_ignore=True,
@@ -149,17 +149,17 @@ def _when() -> Iterator[Field]:
         name="fold",
         group="when",
         kind=_choices("fold"),
-        help="Repeated local time: run once, or twice",
-        details="The clock shows it twice when daylight saving ends.",
+        help="A repeated local time",
+        details="The clock shows it twice when daylight saving ends; `both` runs twice.",
         is_rule=True,
         cron_may_ignore=True,
     )
-    for name in ("not_before", "not_after"):
+    for name, edge in (("not_before", "First"), ("not_after", "Last")):
         yield Field(
             name=name,
             group="when",
             kind=kinds.Time(),
-            help="Time from which, and until which, the schedule applies",
+            help=f"{edge} time of the schedule",
             example="2027-01-01T09:00, tomorrow 09:00, +2h, none",
             metavar="TIME",
             details="A time in the task's zone; in a directive, in UTC.",
@@ -171,7 +171,7 @@ def _when() -> Iterator[Field]:
             group="when",
             kind=name_rules.CalendarName(),
             key=key,
-            help="Skip the dates of a calendar, or run only on them",
+            help="Skip a calendar's dates, or run only on them",
             example="holidays, none",
             metavar="CALENDAR|none",
             is_rule=True,
@@ -180,7 +180,7 @@ def _when() -> Iterator[Field]:
         name="jitter",
         group="when",
         kind=_duration("a duration longer than nothing and up to a day, such as 30s", most=LONGEST_JITTER),
-        help="Delay each start by a stable amount of up to this",
+        help="Longest stable delay of its starts",
         example="30s, none",
         metavar="30s|none",
         phrase="starts spread over {}",
@@ -194,7 +194,7 @@ def _limits() -> Iterator[Field]:
         name="timeout",
         group="limits",
         kind=_duration("a duration longer than nothing and up to a century, such as 30m"),
-        help="Stop the command and its children after this duration",
+        help="Stop the command and its children after this",
         example="30m, none",
         metavar="30m|none",
         phrase="stopped after {}",
@@ -204,7 +204,7 @@ def _limits() -> Iterator[Field]:
         name="deadline",
         group="limits",
         kind=_duration("a duration longer than nothing and up to a century, such as 1h"),
-        help="Skip a run that has not started this long after its time",
+        help="Skip a run that would start later than this",
         example="1h, none",
         metavar="1h|none",
         phrase="skipped when not started within {}",
@@ -214,7 +214,7 @@ def _limits() -> Iterator[Field]:
         name="max_running",
         group="limits",
         kind=kinds.Whole(1, 999_999_999, "a number from 1 on, or none for no limit", may_be_none=True),
-        help="How many of its runs may be alive at once",
+        help="Most of its runs at once",
         example="1, 2, none",
         metavar="N|none",
         phrase="up to {} alive at once",
@@ -225,7 +225,7 @@ def _limits() -> Iterator[Field]:
         name="overlap",
         group="limits",
         kind=_choices("overlap"),
-        help="A run beyond that: skip, queue, replace",
+        help="Beyond: skip, queue, replace",
         phrase="{}",
         details="A run that is due while that many are alive is recorded as skipped, waits, or stops the"
         " oldest run and starts.",
@@ -235,7 +235,7 @@ def _limits() -> Iterator[Field]:
         name="catch_up",
         group="limits",
         kind=_choices("catch_up"),
-        help="Which missed runs to catch up on",
+        help="Missed runs: skip, last, all",
         details="A run is missed while no agent can start it.",
         cron_may_ignore=True,
     )
@@ -254,7 +254,7 @@ def _limits() -> Iterator[Field]:
         kind=collection_kinds.Amounts(
             parse_limit, format_limit, require_limit, example='{"files": 100}, memory in bytes'
         ),
-        help="Limit of the operating system, such as mem; repeatable",
+        help="Limit such as mem or cpu-time; repeatable",
         example="mem=2G cpu-time=2m files=100",
         metavar="mem=2G",
         phrase="{}",
@@ -275,7 +275,7 @@ def _limits() -> Iterator[Field]:
         phrase="{}",
         fact="keeps",
         details="`runs`, `bad`, `output` and `bad-output` are durations or `none`, `last` is a number of"
-        " runs. What is not given follows the settings [`keep.*`](#dcron-config-listsetunset).",
+        " runs. What is not given follows the settings [`keep.*`](#dcron-config-listgetsetunset).",
         cron_may_ignore=True,
     )
 
@@ -285,7 +285,7 @@ def _retries() -> Iterator[Field]:
         name="tries",
         group="retries",
         kind=kinds.Whole(1, MOST_TRIES, f"1 to {MOST_TRIES}, the first included"),
-        help="Number of attempts, the first included",
+        help="Attempts, the first included",
         metavar="N",
         cron_may_ignore=True,
     )
@@ -321,10 +321,23 @@ def _retries() -> Iterator[Field]:
         name="on_lost",
         group="retries",
         kind=_choices("on_lost"),
-        help="A lost run: dead letter, or retry",
+        help="A lost run: dead, or retry",
         phrase="retried when its node dies",
         fact="when lost",
         details="A lost attempt counts: `add --on-lost retry` alone takes 3 tries.",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="on_disconnect",
+        group="retries",
+        kind=kinds.Choice(("stop", "keep"), may_be_none=True),
+        help="Its command while its node is cut off",
+        default_text="on-disconnect",
+        phrase="{}",
+        fact="when its node is cut off",
+        details="What becomes of the command when its node cannot reach the database for most of a lease:"
+        " `stop` ends it, `keep` lets it go on and records its end later. Give a kept task a `--timeout`;"
+        " see [policies](policies.md#a-node-that-is-cut-off).",
         cron_may_ignore=True,
     )
 
@@ -334,7 +347,7 @@ def _where() -> Iterator[Field]:
         name="queue",
         group="where",
         kind=name_rules.QueueName(),
-        help="Queue whose concurrency limit applies",
+        help="Queue whose limit applies",
         metavar="QUEUE",
         phrase="{}",
     )
@@ -342,7 +355,7 @@ def _where() -> Iterator[Field]:
         name="priority",
         group="where",
         kind=_choices("priority"),
-        help="Which runs get free slots first",
+        help="Order: high, normal, low",
         phrase="{}",
         cron_may_ignore=True,
     )
@@ -350,7 +363,7 @@ def _where() -> Iterator[Field]:
         name="require",
         group="where",
         kind=collection_kinds.Tags(),
-        help="Tag of its node, such as ssd or zone=eu-1; repeatable",
+        help="Tag of its node: ssd, zone=eu-1; repeatable",
         example="ssd zone=eu-1",
         metavar="TAG",
         phrase="{}",
@@ -361,7 +374,7 @@ def _where() -> Iterator[Field]:
         name="every_node",
         group="where",
         kind=kinds.Flag(),
-        help="Repeat each run once on every node that can run it",
+        help="Run once on every node that can run it",
         phrase="once on every node that can run it",
     )
     yield Field(
@@ -374,7 +387,7 @@ def _where() -> Iterator[Field]:
             example='{"gpu": 1}, memory in bytes',
             most=MOST_NEEDS,
         ),
-        help="Part of its node's capacity that a run takes; repeatable",
+        help="Part of its node's capacity; repeatable",
         example="gpu=1 mem=8G",
         metavar="gpu=1",
         phrase="{}",
@@ -386,7 +399,7 @@ def _where() -> Iterator[Field]:
         name="user",
         group="where",
         kind=kinds.Account(most_bytes=LONGEST_ACCOUNT),
-        help="Account that runs the command",
+        help="Account of the command",
         metavar="USER",
         default_text="the agent's",
         details="At most 100 bytes. Only agents that may run commands as this account take the task's runs:"
@@ -414,7 +427,7 @@ def _where() -> Iterator[Field]:
         name="env",
         group="where",
         kind=collection_kinds.Variables(most_bytes=MAX_COMMAND),
-        help="Environment variable of the command; repeatable",
+        help="Variable of the command; repeatable",
         example="NAME=value 'OTHER=two words'",
         metavar="NAME=VALUE",
         short="-e",
@@ -440,7 +453,7 @@ def _alerts() -> Iterator[Field]:
         details="`start`: a due run starts within this time. `runtime`: a run takes as long as `2m..1h`,"
         " `..1h`, `2m..`, or `auto` as earlier runs. `success`: the task succeeds at least this often."
         " `none` expects nothing. What is not given follows the settings"
-        " [`expect.*`](#dcron-config-listsetunset).",
+        " [`expect.*`](#dcron-config-listgetsetunset).",
         cron_may_ignore=True,
     )
     yield Field(

@@ -12,7 +12,7 @@ from typing import Any
 from dcron.errors import UsageError
 from dcron.fields.named_values import NamedValues, is_number
 from dcron.model import LONGEST_DURATION
-from dcron.quantities import format_duration, format_number, parse_duration
+from dcron.values.quantities import format_duration, format_number, parse_duration
 
 FOREVER = "none"
 LAST = "last"

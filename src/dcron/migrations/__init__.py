@@ -1,4 +1,4 @@
-"""Create and upgrade the tables. Alembic does it, and is imported only when there is something to do."""
+"""Create and upgrade the tables. Only an upgrade imports Alembic."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -7,7 +7,7 @@ from sqlalchemy import Connection, inspect, select, text, update
 
 from dcron.database import SCHEMA, Database, lacks_tables
 from dcron.errors import DatabaseError, SchemaVersionError
-from dcron.schema import SCHEMA_VERSION, metadata, nodes
+from dcron.schema.tables import SCHEMA_VERSION, metadata, nodes
 
 VERSION_TABLE = "dcron_version"
 VERSIONS = Path(__file__).parent / "versions"
@@ -49,6 +49,12 @@ def require_file(database: Database) -> None:
         )
 
 
+def require_suitable(database: Database) -> None:
+    """Raise DatabaseError for a server that is not Postgres, is too old, or has locks that do not work."""
+    if problem := database.why_unsuitable():
+        raise DatabaseError(f"the database {database.address} {problem}")
+
+
 def require_version(database: Database, version: str) -> None:
     """Raise SchemaVersionError unless this is the version of the tables that this program needs."""
     if version != SCHEMA_VERSION:
@@ -72,28 +78,47 @@ def upgrade(database: Database) -> str | None:
     Return the version before, or None. Raises DatabaseError if the tables may not be created, and
     SchemaVersionError if they are newer than this program.
     """
+    require_suitable(database)
     with database.write() as connection:
         if not database.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-            _create_schema(connection)
+            _create_schema(connection, database)
         before = _version(connection) if inspect(connection).has_table(VERSION_TABLE) else None
         if before == SCHEMA_VERSION:
             return before
-        began = database.now(connection)
-        if before is not None:
-            database.lift_limits(connection)
-            database.lock_tables(connection, _own_tables(connection))
-        if before is not None and before not in known_versions():
-            raise _wrong_version(database, before)
-        _refuse_foreign_tables(connection, before, database)
-        if not database.is_sqlite:
-            _require_create_privilege(connection, database)
-        _run_alembic(connection)
-        if before is not None:
-            _drain_agents(connection, database.now(connection) - began)
+        if before is None:
+            _create_tables(connection, database)
+        else:
+            _upgrade_tables(connection, database, before)
     if before is None and not database.is_sqlite:
         database.close()  # a new connection finds the new schema
     return before
+
+
+def _create_tables(connection: Connection, database: Database) -> None:
+    """Create the tables in this program's version. Raises DatabaseError if a table has one of their names."""
+    if taken := _own_tables(connection):
+        raise DatabaseError(
+            f"the database {database.address} already has a table {sorted(taken)[0]!r} that is not dcron's;"
+            " use another database, or another schema (?options=-csearch_path%3Ddcron)"
+        )
+    _require_create_privilege(connection, database)
+    metadata.create_all(connection, checkfirst=False)
+    only_row = f"version_num VARCHAR(32) NOT NULL, CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY (version_num)"
+    connection.execute(text(f"CREATE TABLE IF NOT EXISTS {VERSION_TABLE} ({only_row})"))
+    connection.execute(text(f"INSERT INTO {VERSION_TABLE} VALUES (:version)"), {"version": SCHEMA_VERSION})
+
+
+def _upgrade_tables(connection: Connection, database: Database, before: str) -> None:
+    """Upgrade tables of an earlier version while no other program uses them, and drain the running agents."""
+    if before not in known_versions():
+        raise _wrong_version(database, before)
+    began = database.now(connection)
+    database.lift_limits(connection)
+    database.lock_tables(connection, _own_tables(connection))
+    _require_create_privilege(connection, database)
+    _run_alembic(connection)
+    _drain_agents(connection, database.now(connection) - began)
 
 
 def _drain_agents(connection: Connection, took: timedelta) -> None:
@@ -121,17 +146,9 @@ def _own_tables(connection: Connection) -> set[str]:
     return set(metadata.tables) & set(inspect(connection).get_table_names())
 
 
-def _refuse_foreign_tables(connection: Connection, before: str | None, database: Database) -> None:
-    taken = _own_tables(connection)
-    if before is None and taken:
-        raise DatabaseError(
-            f"the database {database.address} already has a table {sorted(taken)[0]!r} that is not dcron's;"
-            " use another database, or another schema (?options=-csearch_path%3Ddcron)"
-        )
-
-
-def _create_schema(connection: Connection) -> None:
+def _create_schema(connection: Connection, database: Database) -> None:
     """Create dcron's own schema if there is none. A role that may not do so uses the default search path."""
+    database.require_own_schema(connection)
     if connection.scalar(text("SELECT current_schema()")) is not None:
         return
     own = connection.scalar(text("SELECT current_setting('search_path')"))
@@ -141,12 +158,15 @@ def _create_schema(connection: Connection) -> None:
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         # Set it in any case: another process may just have created the schema.
         connection.execute(text(f"SET LOCAL search_path TO {SCHEMA}"))
+        database.require_own_schema(connection)
     elif own == SCHEMA:
         connection.execute(text("SET LOCAL search_path TO DEFAULT"))
 
 
 def _require_create_privilege(connection: Connection, database: Database) -> None:
-    """Raise DatabaseError unless the Postgres role may create tables. The role of an agent need not."""
+    """Raise DatabaseError unless the role may create tables, on Postgres. The role of an agent need not."""
+    if database.is_sqlite:
+        return
     role = connection.scalar(text("SELECT current_user"))
     schema = text(
         "SELECT nspname, pg_get_userbyid(nspowner) AS owner, has_schema_privilege(oid, 'CREATE') AS allowed"
@@ -182,6 +202,12 @@ def _wrong_version(database: Database, version: str) -> SchemaVersionError:
         return SchemaVersionError(
             f"the database {database.address} has tables of version {version} and this dcron needs"
             f" {SCHEMA_VERSION}: run `dcron db upgrade`"
+        )
+    if version < SCHEMA_VERSION:
+        return SchemaVersionError(
+            f"the database {database.address} has tables of version {version}, which no release had:"
+            " write them to a file with the dcron that made them (`dcron dump FILE`),"
+            " and read it into a new database with this one (`dcron restore FILE`)"
         )
     return SchemaVersionError(
         f"the database {database.address} has tables of version {version}, made by a newer dcron;"

@@ -4,14 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, func, select
 
 from dcron import migrations
 from dcron.database import Database
-from dcron.schema import nodes, runs
-
-RUNS_A_SECOND = 8_000
-"""How many rows of `runs` a revision processes on a slow, busy machine."""
+from dcron.schema.tables import nodes, runs
 
 
 @dataclass(frozen=True)
@@ -19,7 +16,7 @@ class UpgradeEstimate:
     """How long the pending upgrade takes, and the agents that are alive."""
 
     runs: int
-    """Rows of `runs` that the longest of the revisions processes; 0 if they only add columns."""
+    """Rows of `runs` that the revisions process; 0 if they only add columns."""
     seconds: float
     agents: tuple[str, ...]
     """The IDs of the nodes whose leases are not over."""
@@ -39,24 +36,20 @@ def estimate_upgrade(database: Database) -> UpgradeEstimate:
         return UpgradeEstimate(0, 0.0, (), 0.0)
     pending = [each for each in migrations.known_versions() if each > version]
     with database.read() as connection:
-        read = [_runs_read_by(connection, each) for each in pending]
-        seconds = sum(read) / RUNS_A_SECOND
-        return UpgradeEstimate(max(read, default=0), seconds, *_agents(connection, database.now(connection)))
+        paces = [pace for each in pending if (pace := _runs_a_second(each))]
+        runs_read = (connection.scalar(select(func.max(runs.c.id))) or 0) if paces else 0
+        seconds = sum(runs_read / pace for pace in paces)
+        return UpgradeEstimate(runs_read, seconds, *_agents(connection, database.now(connection)))
 
 
-def _runs_read_by(connection: Connection, version: str) -> int:
-    """Return how many rows of `runs` a revision processes.
+def _runs_a_second(version: str) -> int | None:
+    """Return how many rows of `runs` a revision processes in a second on a slow, busy machine.
 
-    `GOES_THROUGH_RUNS = True` in the revision means all of them: estimated by the highest id, because to
-    count is slow. A text is the condition of the rows it processes, which an index has.
+    `RUNS_A_SECOND` in the revision says so; None if it processes none. Their number is estimated by the
+    highest id, because to count is slow.
     """
     (path,) = (path.stem for path in migrations.VERSIONS.glob(f"{version}_*.py"))
-    which = getattr(import_module(f"dcron.migrations.versions.{path}"), "GOES_THROUGH_RUNS", False)
-    if not which:
-        return 0
-    if which is True:
-        return connection.scalar(select(func.max(runs.c.id))) or 0
-    return connection.scalar(select(func.count()).select_from(runs).where(text(which))) or 0
+    return getattr(import_module(f"dcron.migrations.versions.{path}"), "RUNS_A_SECOND", None)
 
 
 def _agents(connection: Connection, now: datetime) -> tuple[tuple[str, ...], float]:

@@ -19,8 +19,8 @@ from dcron.database import Database
 from dcron.errors import DatabaseError, unexpected
 from dcron.monitoring.cluster_metrics import freshness, metrics_of
 from dcron.monitoring.server import Page
-from dcron.store import cluster_figures
-from dcron.store.cluster_figures import ClusterFigures
+from dcron.store.statistics import figures as cluster_figures
+from dcron.store.statistics.figures import ClusterFigures
 
 log = logging.getLogger("dcron.monitor")
 

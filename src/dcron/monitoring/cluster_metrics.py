@@ -6,8 +6,13 @@ from datetime import datetime
 from prometheus_client import Metric
 
 from dcron.monitoring.families import gauge, gauges_by, ones
-from dcron.settings import metric_label
-from dcron.store.cluster_figures import ChannelBacklog, ClusterFigures, MaintenanceFigures, TaskFigures
+from dcron.settings.registry import metric_label
+from dcron.store.statistics.figures import (
+    ChannelBacklog,
+    ClusterFigures,
+    MaintenanceFigures,
+    TaskFigures,
+)
 
 _JOB = "maintenance_job"
 """Not `job`: Prometheus gives that label to the targets that it scrapes."""

@@ -7,6 +7,7 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +21,11 @@ log = logging.getLogger("dcron.monitor")
 REQUEST_TIMEOUT = 5.0
 """Seconds that a client has to send its whole request, and to take the whole answer."""
 MOST_CONNECTIONS = 100
-"""Connections served at once. Further ones are closed."""
+"""Connections served at once. For a further one, the oldest that has sent no whole request is closed."""
+MOST_OF_A_PEER = 20
+"""The same for the connections of one address."""
+_MOST_THREADS = 2 * MOST_CONNECTIONS
+"""Those of closed connections, which end, included. Then the newest connection is closed."""
 PLAIN = "text/plain; charset=utf-8"
 
 
@@ -73,12 +78,42 @@ class MonitorServer:
         self.close()
 
 
+class _Waiting:
+    """The connections whose request is not complete, the oldest first: idle ones make room for others."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._peers: dict[socket.socket, str] = {}
+
+    def add(self, connection: socket.socket, peer: str) -> None:
+        """Add a connection. Close the oldest one of its peer, or of all, if there are too many."""
+        with self._lock:
+            of_peer = [each for each, address in self._peers.items() if address == peer]
+            if len(of_peer) >= MOST_OF_A_PEER:
+                self._close(of_peer[0])
+            elif len(self._peers) >= MOST_CONNECTIONS:
+                self._close(next(iter(self._peers)))
+            self._peers[connection] = peer
+
+    def remove(self, connection: socket.socket) -> None:
+        """Forget a connection."""
+        with self._lock:
+            self._peers.pop(connection, None)
+
+    def _close(self, connection: socket.socket) -> None:
+        """End what its thread reads; the thread closes it."""
+        del self._peers[connection]
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+
+
 class _Server(ThreadingHTTPServer):
     request_queue_size = 128
     block_on_close = False
 
     def __init__(self, *arguments: Any) -> None:
-        self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._room = threading.BoundedSemaphore(_MOST_THREADS)
+        self._waiting = _Waiting()
         super().__init__(*arguments)
 
     def server_bind(self) -> None:
@@ -90,9 +125,11 @@ class _Server(ThreadingHTTPServer):
         if not self._room.acquire(blocking=False):
             self.shutdown_request(request)
             return
+        self._waiting.add(request, client_address[0])
         try:
             super().process_request(request, client_address)
         except BaseException:  # no thread could be started
+            self.has_request(request)
             self._room.release()
             raise
 
@@ -100,7 +137,12 @@ class _Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.has_request(request)
             self._room.release()
+
+    def has_request(self, request: socket.socket) -> None:
+        """Note that this connection has sent its whole request, or is over."""
+        self._waiting.remove(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.debug("monitor: a request failed", exc_info=True)
@@ -136,6 +178,7 @@ class _RequestReader(io.RawIOBase):
 
 def _handler_class(pages: Pages) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        server: _Server
         timeout = REQUEST_TIMEOUT
         server_version = "dcron"
         sys_version = ""
@@ -147,6 +190,7 @@ def _handler_class(pages: Pages) -> type[BaseHTTPRequestHandler]:
         def parse_request(self) -> bool:
             if not super().parse_request():
                 return False
+            self.server.has_request(self.request)
             if self.command != "GET":
                 self._answer(Page.of("only GET is served\n", HTTPStatus.METHOD_NOT_ALLOWED))
             return self.command == "GET"

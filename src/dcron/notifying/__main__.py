@@ -30,7 +30,8 @@ def _send(channel: Channel, message: Message) -> dict[str, Any]:
     try:
         detail = SENDERS[channel.kind](channel, message)
     except SendError as error:
-        return {"outcome": error.outcome, "error": str(error), "detail": error.detail}
+        facts = {"outcome": error.outcome, "error": str(error), "detail": error.detail}
+        return facts | {"retry_after": error.retry_after}
     except Exception as error:  # of a library: it is not known how far it came
         return {"outcome": Outcome.UNKNOWN, "error": f"{type(error).__name__}: {error}", "detail": None}
     return {"outcome": Outcome.SENT, "error": None, "detail": detail}

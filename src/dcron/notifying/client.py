@@ -25,6 +25,8 @@ _ENVIRONMENT = frozenset(
     )
 )
 """The variables that the child gets, with LC_…: neither those of dcron nor those of its secrets."""
+LONGEST_RETRY_AFTER = 3600.0
+"""Seconds for which a receiver can ask not to be tried again."""
 _LONGEST_ANSWER = 1_000_000
 _LONGEST_ERROR, _LONGEST_DETAIL = 300, 500
 """Characters."""
@@ -143,13 +145,19 @@ class Delivery:
                     self._clean(found["error"], _LONGEST_ERROR),
                     self._clean(found["detail"], _LONGEST_DETAIL),
                 )
-                answers[found["id"]] = Result(Outcome(found["outcome"]), *texts)
+                retry_after = _seconds(found.get("retry_after"))
+                answers[found["id"]] = Result(Outcome(found["outcome"]), *texts, retry_after)
         missing = Result(Outcome.UNKNOWN, otherwise)
         return [answers.get(message.id, missing) for message in self._messages]
 
     def _clean(self, text: str | None, longest: int) -> str | None:
         """Return a text of the child without the secrets of the channel."""
         return text and redact(text, self._secrets)[:longest]
+
+
+def _seconds(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return min(float(value), LONGEST_RETRY_AFTER) if is_number and value > 0 else None
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -44,6 +44,8 @@ class Result:
     """The end of a failed command's stderr, or the addresses that did not get a message that was sent.
 
     For the agent's log. The database does not keep it."""
+    retry_after: float | None = None
+    """Seconds for which the receiver asks not to be tried again."""
 
 
 class SendError(Exception):
@@ -51,9 +53,10 @@ class SendError(Exception):
 
     outcome = Outcome.FAILED
 
-    def __init__(self, error: str, detail: str | None = None) -> None:
+    def __init__(self, error: str, detail: str | None = None, retry_after: float | None = None) -> None:
         super().__init__(error)
         self.detail = detail
+        self.retry_after = retry_after
 
 
 class UnknownOutcome(SendError):  # noqa: N818

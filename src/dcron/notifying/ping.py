@@ -3,6 +3,7 @@
 import http.client
 import socket
 import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -28,7 +29,7 @@ class PingError(Exception):
 def send(url: str, body: bytes = b"", limit: float = LIMIT) -> None:
     """Request this URL: GET, or POST of a body as plain text. Raises PingError after `limit` seconds.
 
-    A redirect to another host is an error, and so is one from https to http.
+    A redirect to another host is an error, and so is one from https to http, or to another protocol.
     """
     connections = _Connections(limit)
     headers = {"User-Agent": "dcron"} | ({"Content-Type": "text/plain; charset=utf-8"} if body else {})
@@ -51,7 +52,7 @@ def send(url: str, body: bytes = b"", limit: float = LIMIT) -> None:
 
 def _reason_of(error: urllib.error.HTTPError) -> str:
     if 300 <= error.code < 400:
-        return f"it redirects to another host (HTTP {error.code})"
+        return f"it redirects to another host or protocol (HTTP {error.code})"
     return f"HTTP {error.code}"
 
 
@@ -65,6 +66,7 @@ class _Connections:
 
     def __init__(self, limit: float) -> None:
         self._sockets: list[socket.socket] = []
+        self._deadline = time.monotonic() + limit
         self._timer = threading.Timer(limit, self._end)
         self._timer.daemon = True
         self.are_over = False
@@ -76,6 +78,24 @@ class _Connections:
         self._timer.cancel()
         for each in self._sockets:
             each.close()
+
+    def connect(self, address: tuple[str, int], *_: object) -> socket.socket:
+        """Connect to the first address of the host that answers. Raises OSError when the time is over."""
+        failure = OSError("the host has no address")
+        for family, kind, protocol, _name, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
+            left = self._deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            made = socket.socket(family, kind, protocol)
+            try:
+                made.settimeout(left)
+                made.connect(place)
+            except OSError as error:
+                made.close()
+                failure = error
+            else:
+                return made
+        raise failure
 
     def watch(self, connected: socket.socket) -> None:
         """Watch this socket, also if TLS takes it over."""
@@ -89,10 +109,13 @@ class _Connections:
 
     def opener(self) -> urllib.request.OpenerDirector:
         """Return what opens URLs over watched connections, through the proxies of the environment."""
-        watch = self.watch
+        connect, watch = self.connect, self.watch
 
         class Plain(http.client.HTTPConnection):
             def connect(self) -> None:
+                self._create_connection = (
+                    connect  # the library's own begins its timeout again for each address
+                )
                 super().connect()
                 watch(self.sock)
 
@@ -107,17 +130,25 @@ class _Connections:
             def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
                 return self.do_open(Secure, req)
 
-        return urllib.request.build_opener(PlainHandler, SecureHandler, _SameHost)
+        opener = urllib.request.OpenerDirector()
+        for handler in (
+            *(urllib.request.ProxyHandler, PlainHandler, SecureHandler, _SameHost),
+            *(urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPErrorProcessor),
+            urllib.request.UnknownHandler,
+        ):
+            opener.add_handler(handler())
+        return opener
 
 
 class _SameHost(urllib.request.HTTPRedirectHandler):
-    """Follows redirects within one host, with the same method and body."""
+    """Follows redirects to http and https within one host, with the same method and body."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
     ) -> urllib.request.Request | None:
         old, new = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
-        if new.hostname != old.hostname or (old.scheme == "https" and new.scheme != "https"):
+        allowed = ("https",) if old.scheme == "https" else ("http", "https")
+        if new.hostname != old.hostname or new.scheme not in allowed:
             return None
         kept: dict[str, Any] = {**req.headers}
         return urllib.request.Request(newurl, data=req.data, headers=kept)

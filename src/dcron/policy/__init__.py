@@ -1,99 +1,21 @@
 """Decide what should happen, from values alone: no database, no clock. Agents and services both ask here."""
 
-from dcron.policy.admission import Admit, Wait, admit, expired
-from dcron.policy.catch_up import (
-    COUNT_LIMIT,
-    INSTANT,
-    CatchUp,
-    MissedRange,
-    catch_up,
-    missed_as_planned,
-    missed_between,
-)
-from dcron.policy.lanes import (
-    Lane,
-    fits,
-    idle,
-    lane_of,
-    read_lane,
-    rerouted,
-    reservation,
-    served_by,
-    serves,
-    why_unschedulable,
-    without,
-)
-from dcron.policy.occurrences import (
-    delay_of,
-    due_at,
-    excluded_by,
-    expiry_of,
-    fires_soon,
-    has_ended,
-    is_timed,
-    next_not_excluded,
-    next_occurrence,
-    rules_of,
-    same_times,
-    schedule_of,
-    sources_of,
-    starts_with_node,
-)
-from dcron.policy.retries import (
-    MOST_REFUSALS,
-    begin_again_at,
-    has_node,
-    lane_after_refusal,
-    retry_at,
-    retry_delay,
-)
-from dcron.policy.skip_reasons import Skip, frozen_skip, missed_skip, paused_skip
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "COUNT_LIMIT",
-    "INSTANT",
-    "MOST_REFUSALS",
-    "Admit",
-    "CatchUp",
-    "Lane",
-    "MissedRange",
-    "Skip",
-    "Wait",
-    "admit",
-    "begin_again_at",
-    "catch_up",
-    "delay_of",
-    "due_at",
-    "excluded_by",
-    "expired",
-    "expiry_of",
-    "fires_soon",
-    "fits",
-    "frozen_skip",
-    "has_ended",
-    "has_node",
-    "idle",
-    "is_timed",
-    "lane_after_refusal",
-    "lane_of",
-    "missed_as_planned",
-    "missed_between",
-    "missed_skip",
-    "next_not_excluded",
-    "next_occurrence",
-    "paused_skip",
-    "read_lane",
-    "rerouted",
-    "reservation",
-    "retry_at",
-    "retry_delay",
-    "rules_of",
-    "same_times",
-    "schedule_of",
-    "served_by",
-    "serves",
-    "sources_of",
-    "starts_with_node",
-    "why_unschedulable",
-    "without",
-]
+from dcron.lazy import submodules
+
+if TYPE_CHECKING:
+    from dcron.policy import (
+        channels,
+        conditions,
+        forecast,
+        history,
+        ownership,
+        secrets,
+        selectors,
+        starting,
+        statistics,
+        validation,
+    )
+else:
+    __getattr__ = submodules(__name__)

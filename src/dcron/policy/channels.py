@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from dcron.channels import MAIL_PREFIX, MAILTO
+from dcron.config.channels import MAIL_PREFIX, MAILTO
 from dcron.fields.kinds import NONE
 from dcron.model import Node
 

@@ -82,26 +82,36 @@ def seconds_of(settings: Mapping[str, Any], name: str) -> float:
     return _readable(name, settings.get(name, DEFAULTS[name]))
 
 
-def fate_of(run: PastRun, keep: Keep, now: datetime, last_kept: int | None) -> Fate:
+@dataclass(frozen=True)
+class Verdict:
+    """What may be deleted of a run by its age."""
+
+    fate: Fate
+    otherwise: Fate
+    """The same where the run itself has to stay for another reason."""
+    is_spare: bool = False
+    """Whether it stays only because it failed: a task keeps `MOST_BAD` such runs."""
+
+
+def judge(
+    run: PastRun, keep: Keep, now: datetime, last_kept: int | None, oldest_spare: int | None = None
+) -> Verdict:
     """Return what may be deleted of a run by its age.
 
     `last_kept` is the oldest of the started runs that its task keeps in any case; None keeps them all.
+    `oldest_spare` is the oldest of the runs that the task keeps only because they failed, if it has too many.
     """
-    age = (now - run.finished_at).total_seconds()
-    is_bad = run.state.is_failure
+    age, is_bad = (now - run.finished_at).total_seconds(), run.state.is_failure
     if run.is_dead_letter:
-        return Fate.NOTHING
+        return Verdict(Fate.NOTHING, Fate.NOTHING)
+    is_last = keep.last > 0 and run.is_started and (last_kept is None or run.id >= last_kept)
+    may_go = not is_last and not _settles_future(run, now)
     is_old = age > (keep.bad if is_bad else keep.runs)
-    is_last = run.is_started and (last_kept is None or run.id >= last_kept)
-    if is_old and not is_last and not _settles_future(run, now):
-        return Fate.ALL
-    return Fate.OUTPUT if has_old_output(run, keep, now) else Fate.NOTHING
-
-
-def has_old_output(run: PastRun, keep: Keep, now: datetime) -> bool:
-    """Return whether the output of a run, which is no dead letter, is old enough to go."""
-    kept = keep.bad_output if run.state.is_failure else keep.output
-    return (now - run.finished_at).total_seconds() > kept
+    is_spare = may_go and is_bad and not is_old and age > keep.runs
+    exceeds = is_spare and oldest_spare is not None and run.id < oldest_spare
+    otherwise = Fate.OUTPUT if age > (keep.bad_output if is_bad else keep.output) else Fate.NOTHING
+    fate = Fate.ALL if (may_go and is_old) or exceeds else otherwise
+    return Verdict(fate, otherwise, is_spare and not exceeds)
 
 
 def _settles_future(run: PastRun, now: datetime) -> bool:

@@ -1,8 +1,10 @@
 """Selectors: which labels a task must have to be chosen, as one text such as `team=shop,tier!=gold`."""
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from dcron.errors import UsageError
@@ -64,8 +66,54 @@ class Selector:
         readable = labels if isinstance(labels, Mapping) else {}
         return all(part.matches(readable) for part in self.parts)
 
+    def chooses(self, name: str, labels: Any) -> bool:
+        """Return whether a task with this name and these labels is chosen."""
+        return self.matches(labels)
+
+    @property
+    def typed(self) -> str:
+        """What to type on the command line to choose the same tasks."""
+        return f"-l {shlex.quote(str(self))}"
+
+    @property
+    def phrase(self) -> str:
+        """The tasks, in a sentence."""
+        return f"tasks with {self}"
+
     def __str__(self) -> str:
         return ",".join(map(str, self.parts))
+
+
+@dataclass(frozen=True)
+class NamedTasks(Selector):
+    """A choice of tasks by names, and by patterns such as `shop-*`."""
+
+    words: tuple[str, ...] = ()
+    """What was typed."""
+    ids: frozenset[int] = frozenset()
+    """The ids of the tasks, and those of their trials, once they are looked up."""
+
+    def chooses(self, name: str, labels: Any) -> bool:
+        """Return whether a task of this name is chosen."""
+        return any(fnmatchcase(name, word) for word in self.words)
+
+    @property
+    def typed(self) -> str:
+        """What to type on the command line to choose the same tasks."""
+        return shlex.join(self.words)
+
+    @property
+    def phrase(self) -> str:
+        """The tasks, in a sentence."""
+        return str(self)
+
+    def __str__(self) -> str:
+        return " ".join(self.words)
+
+
+def is_pattern(name: str) -> bool:
+    """Return whether a word is a pattern of names: no name has these characters."""
+    return any(each in name for each in "*?[")
 
 
 def _part(text: str) -> Requirement:

@@ -11,7 +11,7 @@ from dcron.notifying import Message
 from dcron.presentation import alerts, humanize
 from dcron.presentation.alerts import AlertFacts
 from dcron.presentation.humanize import plural
-from dcron.safetext import safe, safe_line
+from dcron.values.safe_text import safe, safe_line
 
 MOST_NAMED = 20
 """Alerts of one kind that a message names; it counts the others."""
@@ -25,6 +25,8 @@ _LINE_CELLS = 400
 _SUBJECT_CELLS = 200
 CLOSED, REMINDER, OPENED = "closed", "reminder", "opened"
 _ORDER = (OPENED, REMINDER, CLOSED)
+OLD_KEYS = {"count": "times", "run_id": "run"}
+"""What programs read until 0.2, and still find beside the keys of today."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class _News:
     def word(self) -> str:
         """What is wrong, made inert."""
         return safe(alerts.word(self.alert.kind), _NAME_CELLS)
+
+    @property
+    def ending(self) -> str:
+        """How it was closed, made inert."""
+        return safe(alerts.ending(self.alert), _NAME_CELLS)
 
     @property
     def cause(self) -> str:
@@ -101,10 +108,11 @@ def _news(items: Iterable[AlertItem]) -> list[_News]:
 
 
 def _groups(news: Iterable[_News]) -> list[list[_News]]:
-    """Return the alerts of each status and kind together, the new ones first."""
-    groups: dict[tuple[int, str], list[_News]] = {}
+    """Return the alerts of each status and kind, and of each way to end, together; the new ones first."""
+    groups: dict[tuple[int, str, str], list[_News]] = {}
     for each in news:
-        groups.setdefault((_ORDER.index(each.status), each.alert.kind), []).append(each)
+        end = _end(each) if each.status == CLOSED else ""
+        groups.setdefault((_ORDER.index(each.status), each.alert.kind, end), []).append(each)
     return [groups[key] for key in sorted(groups, key=lambda key: key[0])]
 
 
@@ -115,11 +123,8 @@ def _subject(news: _News) -> str:
     """Return `backup FAILING: exit 3 (run 8123)`, or `backup RECOVERED after 3h 20m`."""
     alert = news.alert
     if news.status == CLOSED:
-        after = f" after {humanize.span(((alert.closed_at or news.now) - alert.opened_at).total_seconds())}"
-        is_recovered = alert.kind == AlertKind.FAILING
-        return (
-            f"{news.name} RECOVERED{after}" if is_recovered else f"{news.name} no longer {news.word}{after}"
-        )
+        seconds = ((alert.closed_at or news.now) - alert.opened_at).total_seconds()
+        return f"{news.name} {_end(news)} after {humanize.span(seconds)}"
     still = "STILL " if news.status == REMINDER else ""
     run = news.facts.run
     result = f": {humanize.result(run, news.now)} (run {run.id})" if run and run.state.is_final else ""
@@ -133,14 +138,16 @@ def _counted(group: Sequence[_News]) -> str:
         return _subject(first).partition(":")[0]
     subject = plural(len(group), _noun(first.alert))
     if first.status == CLOSED:
-        return (
-            f"{subject} {'RECOVERED' if first.alert.kind == AlertKind.FAILING else f'no longer {first.word}'}"
-        )
+        return f"{subject} {_end(first)}"
     return f"{subject} {'STILL ' if first.status == REMINDER else ''}{first.word.upper()}"
 
 
 def _end(news: _News) -> str:
-    return "RECOVERED" if news.alert.kind == AlertKind.FAILING else f"no longer {news.word}"
+    """Return `RECOVERED`, or what else the end of an alert is called in a subject."""
+    if alerts.is_abandoned(news.alert):
+        how, _, rest = news.ending.partition(" ")
+        return f"{how.upper()} {rest}"
+    return "RECOVERED" if news.alert.kind == AlertKind.FAILING else news.ending
 
 
 def _noun(alert: Alert) -> str:
@@ -170,7 +177,7 @@ def _lines(news: Sequence[_News]) -> Iterator[str]:
 def _together(group: Sequence[_News]) -> Iterator[str]:
     """Yield `1,000 tasks failing since …, 998 lost with node web-2:` and the first ones."""
     first = group[0]
-    word = f"no longer {first.word}" if first.status == CLOSED else first.word
+    word = first.ending if first.status == CLOSED else first.word
     still = "still " if first.status == REMINDER else ""
     since = alerts.time(min(each.alert.opened_at for each in group), seconds=True)
     yield f"{plural(len(group), _noun(first.alert))} {still}{word} since {since}{_lost(group)}:"
@@ -195,7 +202,7 @@ def _in_full(news: _News) -> Iterator[str]:
     """Yield all that is known of an alert."""
     alert, facts = news.alert, news.facts
     if news.status == CLOSED:
-        yield f"{news.name} is no longer {news.word}."
+        yield f"{news.name} {'was' if alerts.is_abandoned(alert) else 'is'} {news.ending}."
     else:
         yield f"{news.name} is {'still ' if news.status == REMINDER else ''}{news.word}."
     yield ""
@@ -265,7 +272,7 @@ def _facts(news: Sequence[_News]) -> Mapping[str, Any]:
 
 def _shape(news: _News) -> dict[str, Any]:
     alert, run, blame = news.alert, news.facts.run, news.facts.blame
-    return {
+    found = {
         "id": alert.id,
         "status": news.status,
         "kind": safe(alert.kind, _NAME_CELLS),
@@ -273,13 +280,15 @@ def _shape(news: _News) -> dict[str, Any]:
         "task": alert.task and safe(alert.task, _NAME_CELLS),
         "opened_at": _instant(alert.opened_at),
         "closed_at": _instant(alert.closed_at),
-        "times": alert.times,
-        "run": run.id if run else alert.last_run_id,
+        "closed_as": alert.closed_as and safe(alert.closed_as, _NAME_CELLS),
+        "count": alert.times,
+        "run_id": run.id if run else alert.last_run_id,
         "node": safe(run.node, _NAME_CELLS) if run and run.node else None,
         "exit_code": run.exit_code if run else None,
         "cause": safe(news.cause, _NAME_CELLS),
         "began": safe(blame.text, _NAME_CELLS) if blame else None,
     }
+    return found | {old: found[key] for key, old in OLD_KEYS.items()}
 
 
 def _instant(at: datetime | None) -> str | None:

@@ -3,24 +3,24 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from dcron.model import DEFINITION_FIELDS, LONGEST_DURATION, Alert, AlertKind, Run
+from dcron.model import LONGEST_DURATION, Alert, AlertKind, ClosedAs, Run
 from dcron.presentation import humanize
 from dcron.presentation.humanize import plural
 
-DIFFERENCE_LINES = 12
-VALUE_LENGTH = 300
-"""Characters of a value in a difference."""
-_HIDDEN = ("env", "stdin")
-"""Fields whose values may be secret: a difference only names them."""
+if TYPE_CHECKING:
+    from dcron.presentation.blame import Blame
+
 _WORDS: Mapping[str, str] = {
     AlertKind.FAILING: "failing",
     AlertKind.LATE: "late",
-    AlertKind.TOO_LONG: "running too long",
+    AlertKind.TOO_LONG: "taking too long",
     AlertKind.TOO_SHORT: "ending too soon",
     AlertKind.STALE: "without success",
     AlertKind.MISSED: "missing runs",
+    AlertKind.FLAPPING: "flapping",
+    AlertKind.UNHEARD: "not heard of",
     AlertKind.NODE_LOST: "lost",
     AlertKind.UNSERVED: "not served by any agent",
     AlertKind.MAINTENANCE_BEHIND: "behind",
@@ -29,26 +29,14 @@ _WORDS: Mapping[str, str] = {
     AlertKind.DATABASE: "in need of attention",
 }
 """Words that follow `is`, `is still` and `is no longer`."""
+_OF_RUNNING = (AlertKind.TOO_LONG, AlertKind.UNHEARD)
+"""Kinds whose runs have not ended."""
+_ABANDONED = (ClosedAs.REMOVED, ClosedAs.PAUSED)
+_TIMES = (
+    *(("due", "due since"), ("succeeded_at", "last success"), ("died_at", "died")),
+    ("lost_after", "counts as lost after"),
+)
 _OTHER_SUBJECTS = {"cluster": "the crontab"}
-
-
-@dataclass(frozen=True)
-class Blame:
-    """What changed before an alert began: the task, or what its runs need."""
-
-    at: datetime | None
-    """When it changed; None where only the result is known."""
-    text: str
-    """A sentence without a full stop, such as `began 14m 2s after a change by anna@ops`."""
-    difference: Sequence[str] = ()
-    """What changed about the task: lines that begin with `-` and `+`."""
-    change_id: int | None = None
-    """The change, for `dcron undo --change`; None where nothing can be undone."""
-
-    @property
-    def sentence(self) -> str:
-        """Return all of it on one line."""
-        return f"{self.text}: {' '.join(self.difference)}" if self.difference else self.text
 
 
 @dataclass(frozen=True)
@@ -63,7 +51,7 @@ class AlertFacts:
     last_success: Run | None = None
     """None where none of the latest runs succeeded."""
     next_run_at: datetime | None = None
-    blame: Blame | None = None
+    blame: "Blame | None" = None
     output: Sequence[bytes] = ()
     """The last lines that the run wrote; empty unless requested."""
 
@@ -88,6 +76,18 @@ def name(alert: Alert) -> str:
     return f"{kind} {rest}" if rest else _OTHER_SUBJECTS.get(alert.subject, alert.subject)
 
 
+def ending(alert: Alert) -> str:
+    """Return how an alert was closed: `no longer late`, or `paused while late`."""
+    if is_abandoned(alert):
+        return f"{alert.closed_as} while {word(alert.kind)}"
+    return f"no longer {word(alert.kind)}"
+
+
+def is_abandoned(alert: Alert) -> bool:
+    """Return whether the alert was closed although its cause was not gone."""
+    return alert.closed_as in _ABANDONED
+
+
 def is_acknowledged(alert: Alert, now: datetime) -> bool:
     """Return whether a person has acknowledged it, and not only for a time that is over."""
     if alert.acknowledged_at is None:
@@ -99,7 +99,7 @@ def cause(facts: AlertFacts, now: datetime) -> str:
     """Return the known cause: `exit 3 on web-2 (run 8123)`; empty without any."""
     run, alert = facts.run, facts.alert
     parts = []
-    if run is not None and (run.state.is_final or alert.kind == AlertKind.TOO_LONG):
+    if run is not None and (run.state.is_final or alert.kind in _OF_RUNNING):
         node = f" on {run.node}" if run.node else ""
         parts.append(f"{humanize.result(run, now)}{node} (run {run.id})")
         if run.reason and run.reason not in parts[0]:
@@ -119,13 +119,19 @@ def _recorded(kind: str, facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"expected at least {humanize.span(expected)}"
     elif _is_number(expected):
         yield f"expected within {humanize.span(expected)}"
+    if isinstance(flaps := facts.get("kind"), str) and _is_number(number := facts.get("opened")):
+        within = facts.get("within")
+        lately = f" within {humanize.span(within)}" if _is_number(within) else ""
+        yield f"{word(flaps)} {plural(int(number), 'time')}{lately}"
     if _is_number(missed := facts.get("occurrences")):
         yield plural(int(missed), "occurrence")
     if _is_number(offset):
         yield f"{offset:+.1f}s"
-    for key, begin in (("due", "due since"), ("succeeded_at", "last success"), ("died_at", "died")):
+    for key, begin in _TIMES:
         if at := _read_time(facts.get(key)):
             yield f"{begin} {time(at)}"
+    if _is_number(unheard := facts.get("unheard")):
+        yield f"{plural(int(unheard), 'run')} not heard of"
     for key in ("node", "reason", "problem", "error"):
         if isinstance(value := facts.get(key), str):
             yield value
@@ -155,38 +161,3 @@ def sentence(facts: AlertFacts, now: datetime) -> str:
 def time(at: datetime, *, seconds: bool = False) -> str:
     """Return a time in UTC, to the minute or the second."""
     return f"{at.astimezone(UTC):{'%Y-%m-%d %H:%M:%S' if seconds else '%Y-%m-%d %H:%M'}} UTC"
-
-
-# What changed before it began -------------------------------------------------------------------------
-
-
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the changed fields of a task, as the audit log has them: lines that begin with `-` and `+`."""
-    lines: list[str] = []
-    for field in sorted(
-        after.keys() & before.keys() & set(DEFINITION_FIELDS), key=lambda each: (each != "command", each)
-    ):
-        old, new = before[field], after[field]
-        if old == new or (field == "argv" and "command" in after):
-            continue
-        if field in _HIDDEN:
-            lines.append(f"+ {field} changed")
-        elif field == "command":
-            lines += [f"- {_shown(old)}", f"+ {_shown(new)}"]
-        else:
-            lines += [f"- {field} {_shown(old)}", f"+ {field} {_shown(new)}"]
-    return lines[:DIFFERENCE_LINES]
-
-
-def _shown(value: Any) -> str:
-    if value is None or value in ([], {}):
-        return "none"
-    if isinstance(value, dict):
-        text = ",".join(f"{key}={_shown(each)}" for key, each in value.items())
-    elif isinstance(value, list | tuple):
-        text = ",".join(map(_shown, value))
-    elif isinstance(value, float) and value == int(value):
-        text = str(int(value))
-    else:
-        text = str(value)
-    return text if len(text) <= VALUE_LENGTH else text[:VALUE_LENGTH] + "…"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dcron.safetext import safe
+from dcron.values.safe_text import safe
 
 LONGEST_BODY = 100_000
 """Bytes of output in one mail."""

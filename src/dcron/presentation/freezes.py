@@ -3,7 +3,7 @@
 from datetime import datetime, tzinfo
 
 from dcron.model import Freeze
-from dcron.policy.freezes import reason_of
+from dcron.policy.starting.freezes import reason_of
 from dcron.presentation import humanize
 
 

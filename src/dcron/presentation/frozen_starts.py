@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from dcron.policy.freezes import FrozenTime
-from dcron.policy.start_times import TaskStart
+from dcron.policy.forecast.start_times import TaskStart
+from dcron.policy.starting.freezes import FrozenTime
 from dcron.presentation import humanize
 from dcron.presentation.next_runs import SKIPPED_SHOWN
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from dcron.policy.dependencies import downstream_of, upstream_of
+from dcron.policy.starting.dependencies import downstream_of, upstream_of
 
 MOST_LINES = 40
 MOST_NAMES = 12

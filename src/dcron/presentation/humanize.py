@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, tzinfo
 
 from dcron.model import Block, Node, Run, RunState, node_name
-from dcron.policy.freezes import NEVER, FrozenTime
-from dcron.policy.lateness import frozen_for, is_late
+from dcron.policy.conditions.lateness import frozen_for, is_late
+from dcron.policy.starting.freezes import NEVER, FrozenTime
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -156,7 +156,7 @@ def result(run: Run, now: datetime) -> str:
     duration = run.duration(now)
     match run.state:
         case RunState.RUNNING:
-            return f"running {span(duration or 0)}"
+            return unheard(run, now) or f"running {span(duration or 0)}"
         case RunState.SUCCEEDED:
             return f"ok {took(duration)}" if duration is not None else "ok"
         case RunState.FAILED:
@@ -164,6 +164,20 @@ def result(run: Run, now: datetime) -> str:
         case RunState.CLAIMED:
             return "starting"
     return run.state.value
+
+
+def unheard(run: Run, now: datetime) -> str:
+    """Return `unheard 12m` for a run that no node has heard of for so long; empty for any other."""
+    if not run.is_unheard or run.unheard_since is None:
+        return ""
+    return f"unheard {span(max(0.0, (now - run.unheard_since).total_seconds()))}"
+
+
+def not_heard_of(run: Run, zone: tzinfo, now: datetime) -> str:
+    """Return `not heard of since 02:10` for an unheard run; empty for any other."""
+    if not run.is_unheard or run.unheard_since is None:
+        return ""
+    return f"not heard of since {clock(run.unheard_since, zone, now)}"
 
 
 def _failure(run: Run) -> str:

@@ -5,25 +5,19 @@ from datetime import datetime, tzinfo
 
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS, Definition, Task
-from dcron.policy import rules_of
-from dcron.policy import schedule_of as policy_schedule_of
-from dcron.policy.freezes import NEVER, FrozenTime
-from dcron.policy.start_times import TaskStart, starts_of, until_ran
+from dcron.policy.forecast.start_times import TaskStart, starts_of, until_ran
+from dcron.policy.starting.freezes import NEVER, FrozenTime
+from dcron.policy.starting.occurrences import rules_of
+from dcron.policy.starting.occurrences import schedule_of as policy_schedule_of
 from dcron.presentation import humanize
 from dcron.presentation.emphasis import Notable, Past, Struck
-from dcron.schedule import (
-    ClockTransition,
-    Occurrence,
-    Rules,
-    Schedule,
-    advise,
-    advise_minute,
-    explain,
-    runs_often,
-    upcoming,
-    zone,
-)
-from dcron.schedule import clock_transitions as schedule_clock_changes
+from dcron.schedule.explain import explain
+from dcron.schedule.kinds import Schedule
+from dcron.schedule.lint import advise, advise_minute, runs_often
+from dcron.schedule.next_run import ClockTransition, Occurrence, upcoming
+from dcron.schedule.next_run import clock_transitions as schedule_clock_changes
+from dcron.schedule.rules import Rules
+from dcron.schedule.zones import zone
 
 SKIPPED_SHOWN = 2
 """Skipped occurrences in a row that `add` and `view` show; of frozen ones, also `preview`."""

@@ -5,9 +5,12 @@ expression made of numbers. Its own parser reads `5-5` as every value and loses 
 time zones fire twice or not at all. So it never sees what people type, nor a zone.
 """
 
+import platform
+import struct
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from threading import Lock
+from types import ModuleType
 
 from dcron.schedule.effort import spend
 
@@ -20,12 +23,26 @@ HORIZON_YEARS = 50
 """Years without a match after which a schedule never fires. 29 February on one weekday takes up to 40."""
 
 
+@cache
+def load_croniter() -> ModuleType:
+    """Import croniter, without the program that its import executes.
+
+    It asks for the word size of this machine, and `platform` executes the `file` that PATH finds first.
+    """
+    asked = platform.architecture
+    platform.architecture = lambda *_, **__: (f"{8 * struct.calcsize('P')}bit", "")
+    try:
+        import croniter
+    finally:
+        platform.architecture = asked
+    return croniter  # type: ignore[no-any-return]
+
+
 class Enumerator:
     """The local times of several expressions together, in order."""
 
     def __init__(self, expressions: tuple[str, ...]) -> None:
-        from croniter import croniter
-
+        croniter = load_croniter().croniter
         start = datetime(2000, 1, 1)  # noqa: DTZ001 a local time; each call names its own start
         self._lock = Lock()  # a croniter keeps its position
         self._iterators = [

@@ -1,36 +1,21 @@
 """Explain recurrence rules in plain English."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from itertools import product
 
 from dcron.schedule import english
 from dcron.schedule.recurrence import Recurrence
 
-_UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
-_DAY = _UNITS.index("day")
-_PARTS = {4: "BYHOUR", 5: "BYMINUTE", 6: "BYSECOND"}
-"""The parts that name a unit shorter than a day."""
+_UNITS = ("year", "month", "week", "day")
 _WEEKDAYS = (*english.WEEKDAYS[1:], english.WEEKDAYS[0])
 _FEW = 6
 
 
 def explain_recurrence(rule: Recurrence) -> str:
     """Return the rule in words: how often, on which days, at which times, from when, until when."""
-    phrases = (_often(rule), *_days(rule), _times(rule), _picked(rule))
+    often = english.every(rule.interval, _UNITS[rule.frequency])
+    phrases = (often, *_days(rule), _times(rule), _picked(rule))
     return ", ".join((" ".join(filter(None, phrases)), *_bounds(rule)))
-
-
-def _often(rule: Recurrence) -> str:
-    return english.every(rule.interval, _UNITS[_frequency(rule)])
-
-
-def _frequency(rule: Recurrence) -> int:
-    """Return the unit in which the rule recurs: every hour at hours 9 and 10 is every day."""
-    unit = rule.frequency
-    while rule.interval == 1 and unit > _DAY and _PARTS[unit] in rule.numbers:
-        unit -= 1
-    return unit
 
 
 def _days(rule: Recurrence) -> list[str]:
@@ -65,24 +50,18 @@ def _weekday(day: int, nth: int) -> str:
 
 
 def _times(rule: Recurrence) -> str:
-    """Return the times of day, if the rule names any."""
-    numbers, frequency = rule.times_in_effect(), _frequency(rule)
-    if frequency <= _DAY:
-        local_times = list(product(*(sorted(set(numbers[name])) for name in _PARTS.values())))
-        if len(local_times) <= _FEW:
-            return f"at {english.join([_time(*local_time) for local_time in local_times])}"
-    limits = [_named(numbers, unit) for unit in _PARTS if unit <= frequency and _PARTS[unit] in numbers]
-    times = [_named(numbers, unit) for unit in _PARTS if unit > frequency and _PARTS[unit] in numbers]
-    within = [f"within {' of '.join(reversed(limits))}"] if limits else []
-    if times[-1:] == ["second 0"]:
-        times.pop()
-    return " ".join(within + ([f"at {', '.join(times)}"] if times else []))
+    """Return the times of day."""
+    hours, minutes, seconds = rule.times_in_effect()
+    local_times = list(product(hours, minutes, seconds))
+    if len(local_times) <= _FEW:
+        return f"at {english.join([_time(*local_time) for local_time in local_times])}"
+    times = [_named("hour", hours), _named("minute", minutes)]
+    return f"at {', '.join(times if seconds == [0] else [*times, _named('second', seconds)])}"
 
 
-def _named(numbers: Mapping[str, tuple[int, ...]], unit: int) -> str:
+def _named(unit: str, numbers: list[int]) -> str:
     """Return `hours 9 and 10`."""
-    found = set(numbers[_PARTS[unit]])
-    return f"{_UNITS[unit]}{'s' * (len(found) > 1)} {english.join(english.stretches(found))}"
+    return f"{unit}{'s' * (len(numbers) > 1)} {english.join(english.stretches(numbers))}"
 
 
 def _time(hour: int, minute: int, second: int) -> str:

@@ -175,8 +175,17 @@ def _sub_minute(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules)
         yield Advice(
             "sub-minute",
             f"runs about {_BURST * _MINUTE / (instant - first):.2g} times a minute, so the history grows"
-            " fast; a program that runs all the time and waits by itself is cheaper",
+            f" fast; {_minutes_meant(schedule)}a program that runs all the time and waits by itself is"
+            " cheaper",
         )
+
+
+def _minutes_meant(schedule: Schedule) -> str:
+    """Return the schedule in minutes if six fields begin like one: `*/5 * * * * *`."""
+    match = re.fullmatch(r"(\*/(\d+)) \* (\* \* \* \*)", " ".join(schedule.text.split()))
+    if match is None:
+        return ""
+    return f"the first of six fields is the second: every {match[2]} minutes is '{match[1]} {match[3]}'; "
 
 
 def _changes(cron: Cron, zone_clock: ZoneClock, now: datetime, rules: Rules) -> Iterator[Advice]:

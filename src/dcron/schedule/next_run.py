@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from dcron.errors import ScheduleError
+from dcron.errors import NeverFires
 from dcron.schedule.croniter_walk import HORIZON_YEARS
 from dcron.schedule.dst_notes import effect, is_about, note
 from dcron.schedule.effort import bounded, spend
@@ -163,11 +163,11 @@ def clock_transitions(
 
 
 def require_fires(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules = DEFAULT) -> None:
-    """Raise ScheduleError if a timed schedule has nothing to run within 50 years."""
+    """Raise NeverFires if a timed schedule has nothing to run within 50 years."""
     if not schedule.timed or schedule.reboot:
         return
     if not _fires(schedule, zone, now, rules):
-        raise ScheduleError(f"{schedule.text!r} never fires: {_cause(schedule, zone, now, rules)}")
+        raise NeverFires(f"{schedule.text!r} never fires: {_cause(schedule, zone, now, rules)}")
 
 
 def _fires(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules) -> bool:

@@ -10,11 +10,13 @@ from datetime import timedelta
 from functools import lru_cache
 
 from dcron.errors import ScheduleError, UsageError
-from dcron.quantities import parse_duration
 from dcron.schedule.cron_expression import WORDS, Cron, read_cron
 from dcron.schedule.kinds import After, At, Delay, Every, Form, OnEvent, Reboot, Schedule
+from dcron.schedule.meant import hint
 from dcron.schedule.rrule import read_recurrence
 from dcron.schedule.time_parser import parse_timestamp
+from dcron.values.quantities import parse_duration
+from dcron.values.similar import did_you_mean
 
 LONGEST = 256
 """Most characters in a schedule."""
@@ -76,7 +78,10 @@ def _form(part: str, column: int, name: str) -> Form:
         return _word(text, column, name)
     if text.upper().startswith(("RRULE:", "DTSTART")):
         return read_recurrence(text, column)
-    return read_cron(text, column, name)
+    try:
+        return read_cron(text, column, name)
+    except ScheduleError as error:
+        raise ScheduleError(f"{error}{hint(text)}") from None
 
 
 def _word(text: str, column: int, name: str) -> Form:
@@ -158,9 +163,5 @@ _WORD_OF = {Delay: "delay", OnEvent: "on", After: "after"}
 
 
 def _hint(word: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(word, [*WORDS, "@reboot", *_READERS], n=1)
-    return (
-        f"; did you mean {close[0]}?" if close else f"; there are {', '.join([*WORDS, '@reboot', *_READERS])}"
-    )
+    known = [*WORDS, "@reboot", *_READERS]
+    return did_you_mean(word, known, f"there are {', '.join(known)}")

@@ -5,7 +5,7 @@ it must mean the same on every node and at any time.
 
 dateutil steps through a rule tick by tick, and through a rule that matches nothing up to the year 9999,
 which takes minutes. So dateutil only returns the matching days, one year at a time; this module counts
-periods, times of day and positions itself.
+periods, times of the day and positions itself.
 """
 
 from bisect import bisect_left, bisect_right
@@ -22,25 +22,24 @@ from dcron.schedule.croniter_walk import HORIZON_YEARS, LAST_LOCAL_TIME
 from dcron.schedule.effort import require, spend
 from dcron.schedule.transitions import DAY, SECOND
 
-FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
+FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY")
 """In dateutil's order: its constants are these positions."""
-YEARLY, MONTHLY, WEEKLY, DAILY, HOURLY, MINUTELY, SECONDLY = range(7)
+YEARLY, MONTHLY, WEEKLY, DAILY = range(4)
 
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 _DAY_PARTS = ("BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO")
 _TIME_PARTS = ("BYHOUR", "BYMINUTE", "BYSECOND")
-_TIME_UNITS = (HOURLY, MINUTELY, SECONDLY)
 _MONTHS = range(1, 13)
-_DAY_SECONDS = DAY // SECOND
+_WEEK = 7 * DAY
 
 FIRST = datetime(1970, 1, 1)  # noqa: DTZ001 a local time
 """Start of a rule without DTSTART."""
 _IN_EVERY_MONTH = 28
 _KEPT = 1_000
 """Local times that a walk remembers before it starts again."""
-_CALL, _LOCAL_TIME, _DAY_OF_TIMES, _YEAR = 5, 2, 5, 80
-"""Steps (see `effort`) of one call, one local time, one day whose times are counted, and one year's days."""
+_CALL, _LOCAL_TIME, _COUNTED_DAY, _YEAR = 5, 2, 5, 80
+"""Steps (see `effort`) of one call, one local time, one day of a daily rule, and one year's days."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Recurrence:
         steps = (self.count - 1) * self.interval
         try:
             if self.frequency > MONTHLY:
-                return self.start + steps * _UNITS[self.frequency]
+                return self.start + steps * (_WEEK if self.frequency == WEEKLY else DAY)
             if self.start.day > _IN_EVERY_MONTH:
                 return None  # COUNT ignores months without that day
             months = self.start.month - 1 + steps * (12 if self.frequency == YEARLY else 1)
@@ -101,33 +100,21 @@ class Recurrence:
 
     def local_times_of(self, year: int, begin: datetime) -> Iterator[datetime]:
         """Yield the local times after `begin` in the periods that begin in this year, in order."""
-        return (
-            local_time
-            for local_time in self._local_times_of(year, begin)
-            if local_time > begin and local_time >= self.start
-        )
-
-    def _local_times_of(self, year: int, begin: datetime) -> Iterator[datetime]:
-        """Yield the same, and perhaps a few before `begin`."""
         today = begin.replace(hour=0, minute=0, second=0, microsecond=0)
-        if self.frequency < DAILY:
-            for days in self._periods_of(year, today):
-                yield from self._picked(days, today)
-            return
-        days = _days_of(self, year)
-        spend(_YEAR + len(days))
-        for day in days[bisect_left(days, today) :]:
-            yield from self._local_times_on(day, begin)
+        for days in self._periods_of(year, today):
+            for local_time in self._picked(days, today):
+                if local_time > begin and local_time >= self.start:
+                    yield local_time
 
     def _periods_of(self, year: int, today: datetime) -> Iterator[Sequence[datetime]]:
-        """Yield the matching days of each counted year, month or week that begins in this year and is not
-        over.
+        """Yield the matching days of each counted period that begins in this year; perhaps not those that
+        are over.
         """
         if self.frequency == WEEKLY:
             spend(366)
-            step = _UNITS[WEEKLY] * self.interval
+            step = _WEEK * self.interval
             earliest = max(datetime(year, 1, 1), today - 6 * DAY)  # noqa: DTZ001 a local time
-            week = self._origin - (self._origin - earliest) // step * step
+            week = self._first_week - (self._first_week - earliest) // step * step
             while week.year == year:
                 yield self._days_of_week(week)
                 week += step
@@ -135,9 +122,21 @@ class Recurrence:
             spend(_YEAR + len(_days_of(self, year)))
             for _, days in groupby(_days_of(self, year), lambda day: day.month):
                 yield list(days)
+        elif self.frequency == DAILY:
+            yield from self._counted_days_of(year, today)
         elif (year - self.start.year) % self.interval == 0:
             spend(_YEAR + len(_days_of(self, year)))
             yield _days_of(self, year)
+
+    def _counted_days_of(self, year: int, today: datetime) -> Iterator[Sequence[datetime]]:
+        days = _days_of(self, year)
+        spend(_YEAR + len(days))
+        first = self.start.toordinal()
+        for day in days[bisect_left(days, today) :]:
+            spend(1)
+            if (day.toordinal() - first) % self.interval == 0:
+                spend(_COUNTED_DAY - 1)
+                yield (day,)
 
     def _days_of_week(self, week: datetime) -> list[datetime]:
         numbers, weekdays = self.days_in_effect()
@@ -169,71 +168,13 @@ class Recurrence:
         positions = {nth - 1 if nth > 0 else total + nth for nth in self.numbers["BYSETPOS"]}
         return sorted(position for position in positions if 0 <= position < total)
 
-    def _local_times_on(self, day: datetime, begin: datetime) -> Iterator[datetime]:
-        """Yield the local times of one day, for a rule that counts days, hours, minutes or seconds."""
-        unit = _UNITS[self.frequency]
-        first = (self._origin - day) % (unit * self.interval) // SECOND
-        spend(1)
-        if first in self._idle:
-            return
-        spend(_DAY_OF_TIMES)
-        floor = max(begin - day, timedelta(0)) // unit * unit // SECOND
-        counted = range(first, _DAY_SECONDS, self.interval * (unit // SECOND))
-        found = False
-        for second in self._named(counted[bisect_left(counted, floor) :], floor):
-            for within in self._times:
-                found = True
-                yield day + second * SECOND + within
-        if not found and not floor:
-            self._idle.add(first)
-
-    def _named(self, counted: range, floor: int) -> Iterator[int]:
-        """Yield those of these seconds of a day, from `floor` on, that the BYHOUR to BYSECOND parts allow."""
-        hours, minutes, seconds = self._clock
-        named = len(hours) * len(minutes) * len(seconds)
-        spend(min(named, len(counted)) // 4)
-        if named < len(counted):
-            later = [hour for hour in hours if hour >= floor // 3600]
-            times = (
-                (hour * 60 + minute) * 60 + second
-                for hour, minute, second in product(later, minutes, seconds)
-            )
-            return (second for second in times if second in counted)
-        return (
-            second
-            for second in counted
-            if second % 60 in seconds and second // 60 % 60 in minutes and second // 3600 in hours
-        )
-
-    @cached_property
-    def _idle(self) -> set[int]:
-        """First seconds of a day for which the interval and the parts allow nothing on that day."""
-        return set()
-
-    @cached_property
-    def _clock(self) -> list[dict[int, None]]:
-        """The hours, minutes and seconds that limit what is counted, in order; only zero for finer units."""
-        given = [
-            self.numbers.get(name, range(size)) if self.frequency >= unit else (0,)
-            for name, unit, size in zip(_TIME_PARTS, _TIME_UNITS, (24, 60, 60), strict=True)
-        ]
-        return [dict.fromkeys(sorted(values)) for values in given]
-
     @cached_property
     def _times(self) -> list[timedelta]:
-        """The times within each day, hour or minute, from the parts that are finer."""
-        effective = self.times_in_effect()
-        hours, minutes, seconds = (
-            sorted(set(effective[name])) if self.frequency < unit else [0]
-            for name, unit in zip(_TIME_PARTS, _TIME_UNITS, strict=True)
-        )
-        times = [
+        """The times of each day, in order."""
+        return [
             timedelta(hours=hour, minutes=minute, seconds=second)
-            for hour, minute, second in product(hours, minutes, seconds)
+            for hour, minute, second in product(*self.times_in_effect())
         ]
-        if self.frequency == DAILY and "BYSETPOS" in self.numbers:
-            return [times[position] for position in self._positions(len(times))]
-        return times
 
     def days_in_effect(self) -> tuple[dict[str, tuple[int, ...]], tuple[tuple[int, int], ...]]:
         """Return the parts that name days, completed from the start: numbers by name, and BYDAY."""
@@ -247,14 +188,13 @@ class Recurrence:
             numbers.setdefault("BYMONTH", (self.start.month,))
         return numbers, ()
 
-    def times_in_effect(self) -> dict[str, tuple[int, ...]]:
-        """Return BYHOUR, BYMINUTE and BYSECOND, completed from the start."""
+    def times_in_effect(self) -> list[list[int]]:
+        """Return the hours, minutes and seconds, completed from the start, each in order."""
         from_start = (self.start.hour, self.start.minute, self.start.second)
-        return {
-            name: self.numbers.get(name, (value,))
-            for name, unit, value in zip(_TIME_PARTS, _TIME_UNITS, from_start, strict=True)
-            if name in self.numbers or self.frequency < unit
-        }
+        return [
+            sorted(set(self.numbers.get(name, (value,))))
+            for name, value in zip(_TIME_PARTS, from_start, strict=True)
+        ]
 
     @property
     def has_own_start(self) -> bool:
@@ -268,22 +208,10 @@ class Recurrence:
         )
 
     @cached_property
-    def _origin(self) -> datetime:
-        """The beginning of the week, day, hour, minute or second that contains the start."""
-        start = self.start
-        if self.frequency == WEEKLY:
-            start -= (start.weekday() - self.week_start) % 7 * DAY
-        since_midnight = start - start.replace(hour=0, minute=0, second=0)
-        return start - since_midnight % min(_UNITS[self.frequency], DAY)
-
-
-_UNITS = {
-    WEEKLY: 7 * DAY,
-    DAILY: DAY,
-    HOURLY: timedelta(hours=1),
-    MINUTELY: timedelta(minutes=1),
-    SECONDLY: timedelta(seconds=1),
-}
+    def _first_week(self) -> datetime:
+        """The beginning of the week that contains the start."""
+        since_monday = (self.start.weekday() - self.week_start) % 7
+        return self.start.replace(hour=0, minute=0, second=0) - since_monday * DAY
 
 
 @lru_cache(maxsize=256)
@@ -367,7 +295,7 @@ class _Walk:
         if self._count is None:
             return
         years = found.year - self._rule.start.year + 1
-        each = _DAY_OF_TIMES if self._rule.frequency >= DAILY else 1
+        each = _COUNTED_DAY if self._rule.frequency == DAILY else 1
         self._steps = years * (_YEAR + 366) + len(self._found) * (_LOCAL_TIME + each)
 
     def _step_past(self, local_time: datetime) -> datetime | None:

@@ -4,9 +4,9 @@ import re
 from datetime import UTC, datetime, time
 
 from dcron.errors import ScheduleError
+from dcron.schedule.cron_expression import read_cron
 from dcron.schedule.croniter_walk import LAST_LOCAL_TIME
 from dcron.schedule.recurrence import (
-    DAILY,
     FIRST,
     FREQUENCIES,
     MONTHLY,
@@ -28,7 +28,14 @@ _RANGES = {
 }
 """Negative numbers count from the end. Zero is for hours, minutes and seconds only."""
 
+_WITHIN_A_DAY = {"SECONDLY": (0, 60, "s"), "MINUTELY": (1, 60, "m"), "HOURLY": (2, 24, "h")}
+"""Frequencies that are refused: the field of a cron expression with seconds, its size, and its unit."""
+_CRON_PARTS = ("BYSECOND", "BYMINUTE", "BYHOUR", "BYMONTHDAY", "BYMONTH", "BYDAY")
+"""The parts that are fields of a cron expression, in their order."""
+
 _KNOWN = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", *_RANGES)
+
+_CRON_DAYS = dict(zip(WEEKDAYS, ("mon", "tue", "wed", "thu", "fri", "sat", "sun"), strict=True))
 
 _FIRST_YEAR = 1600
 """Calendars keep birthdays without a year as of 1604."""
@@ -52,6 +59,10 @@ def read_recurrence(text: str, column: int = 1) -> Recurrence:
 
 def _rule(text: str, rule: str, start: str | None) -> Recurrence:
     parts = _split(rule)
+    if parts.get("FREQ") in _WITHIN_A_DAY:
+        instead = None if start else _cron_instead(parts)
+        instead = repr(instead) if instead else "a cron expression, as in '*/10 9-17 * * *'"
+        raise ScheduleError(f"FREQ={parts['FREQ']} is more often than daily; as a schedule, write {instead}")
     frequency = _one_of("FREQ", parts.get("FREQ", ""), FREQUENCIES)
     last_local_time, until = _until(parts["UNTIL"]) if "UNTIL" in parts else (None, None)
     recurrence = Recurrence(
@@ -68,6 +79,27 @@ def _rule(text: str, rule: str, start: str | None) -> Recurrence:
     )
     _check(recurrence, start)
     return recurrence
+
+
+def _cron_instead(parts: dict[str, str]) -> str | None:
+    """Return the schedule that means the same as a rule more often than daily, or None."""
+    field, size, unit = _WITHIN_A_DAY[parts["FREQ"]]
+    interval = _positive("INTERVAL", parts.get("INTERVAL", "1"))
+    if interval > 1 and parts.keys() == {"FREQ", "INTERVAL"} and size % interval:
+        return f"@every {interval}{unit}"
+    fields = [parts.get(name, "0" if place < field else "*") for place, name in enumerate(_CRON_PARTS)]
+    if interval > 1:
+        if size % interval or fields[field] != "*":
+            return None
+        fields[field] = f"*/{interval}"
+    fields[-1] = ",".join(_CRON_DAYS.get(day, day) for day in fields[-1].split(","))
+    text = " ".join(fields[fields[0] == "0" :])
+    try:
+        is_either = read_cron(text, 1, "").either_day
+    except ScheduleError:
+        return None
+    is_same = parts.keys() <= {"FREQ", "INTERVAL", "WKST", *_CRON_PARTS} and not is_either
+    return text if is_same else None
 
 
 def _split(rule: str) -> dict[str, str]:
@@ -163,12 +195,10 @@ def _check(rule: Recurrence, start: str | None) -> None:
         raise ScheduleError("COUNT and UNTIL exclude each other")
     if "BYWEEKNO" in rule.numbers and rule.frequency != YEARLY:
         raise ScheduleError("BYWEEKNO is for FREQ=YEARLY")
-    if "BYYEARDAY" in rule.numbers and rule.frequency in (MONTHLY, WEEKLY, DAILY):
+    if "BYYEARDAY" in rule.numbers and rule.frequency != YEARLY:
         raise ScheduleError("BYYEARDAY is not for FREQ=MONTHLY, WEEKLY or DAILY")
     if "BYMONTHDAY" in rule.numbers and rule.frequency == WEEKLY:
         raise ScheduleError("BYMONTHDAY is not for FREQ=WEEKLY")
-    if "BYSETPOS" in rule.numbers and rule.frequency > DAILY:
-        raise ScheduleError("BYSETPOS is not for FREQ=HOURLY, MINUTELY or SECONDLY")
     if "BYSETPOS" in rule.numbers and len(rule.numbers) == 1 and not rule.weekdays:
         raise ScheduleError("BYSETPOS picks from what another BY… part names")
     counted = any(nth for _, nth in rule.weekdays)

@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from dcron.errors import UsageError
-from dcron.quantities import is_duration, parse_duration
 from dcron.schedule.transitions import DAY, EARLIEST, LATEST, clock
+from dcron.values.quantities import is_duration, parse_duration
 
 _LONG_TEXT = 64
 
@@ -15,8 +15,9 @@ def parse_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
     """Return the instant, in UTC, that a typed time means; `zone` applies where the text has no offset.
 
     The text may be `2027-01-01T09:00` (with an offset or Z, or without), `2027-01-01 09:00`, a date alone
-    (midnight), `09:00` (the next such time), `today` or `tomorrow` with or without a time, `now`, `+1h`,
-    `in 1h` or `1h`. A time in a gap means the end of the gap; a time in a fold means its first pass.
+    (midnight), `09:00` (the next such time), `today` or `tomorrow` with or without a time, `mon 09:00` or
+    `next monday` (not today), `now`, `+1h`, `in 1h` or `1h`. A time in a gap means the end of the gap; a time
+    in a fold means its first pass.
 
     Raises: UsageError.
     """
@@ -39,7 +40,7 @@ def parse_local_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
     at = _relative(words, now) or _clock_time(words, zone, now) or parse_timestamp(words)
     if at is None:
         raise UsageError(
-            f"{_short(text)} is not a time; write 2027-01-01T09:00, 09:00, tomorrow 09:00 or +1h"
+            f"{_short(text)} is not a time; write 2027-01-01T09:00, 09:00, tomorrow 09:00, mon 09:00 or +1h"
         )
     if not EARLIEST <= resolve(at, zone) <= LATEST:
         raise UsageError(f"{_short(text)} is too far away")
@@ -54,14 +55,27 @@ def _relative(words: str, now: datetime) -> datetime | None:
     return now.astimezone(UTC) + timedelta(seconds=parse_duration(match[1] if match else words))
 
 
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY_AND_TIME = re.compile(
+    r"(?:(today|tomorrow)\b\s*|(next\s+)?(mon(?:day)?|tue(?:sday)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?"
+    r"|sat(?:urday)?|sun(?:day)?)\b\s*)?(\d{1,2}:\d{2}(?::\d{2})?)?",
+    re.ASCII,
+)
+
+
 def _clock_time(words: str, zone: ZoneInfo, now: datetime) -> datetime | None:
-    """Parse `09:00`, `today 09:00` or `tomorrow`, from the zone's current date on."""
-    match = re.fullmatch(r"(?:(today|tomorrow)\b\s*)?(\d{1,2}:\d{2}(?::\d{2})?)?", words.lower(), re.ASCII)
+    """Parse `09:00`, `today 09:00`, `tomorrow` or `mon 09:00`, from the zone's current date on."""
+    match = _DAY_AND_TIME.fullmatch(words.lower())
     if match is None or not words:
         return None
-    day, at = match[1], _time_of_day(match[2] or "00:00", words)
+    day, at = match[1], _time_of_day(match[4] or "00:00", words)
     here = clock(zone)
     today = here.local_time(now).date()
+    if match[3] is not None:
+        ahead = (_WEEKDAYS.index(match[3][:3]) - today.weekday()) % len(_WEEKDAYS)
+        local_time = datetime.combine(today + DAY * ahead, at)
+        is_past = here.instant(local_time) <= now or (match[2] is not None and not ahead)
+        return local_time + DAY * len(_WEEKDAYS) if is_past else local_time
     if day is not None:
         return datetime.combine(today + DAY * (day == "tomorrow"), at)
     local_time = datetime.combine(today, at)

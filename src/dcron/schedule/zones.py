@@ -3,6 +3,7 @@
 import os
 import re
 import zoneinfo
+from datetime import tzinfo
 from functools import cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -10,6 +11,7 @@ from zoneinfo import ZoneInfo
 import tzdata  # type: ignore[import-untyped]
 
 from dcron.errors import ZoneError
+from dcron.values.similar import similar
 
 # Python prefers the system's database: two servers with 2025b and 2026f would run a task in
 # Vancouver an hour apart. So the wheel is the only source. A path to it is read faster than the package.
@@ -32,18 +34,39 @@ def zone_names() -> frozenset[str]:
 def zone(name: str) -> ZoneInfo:
     """Return the time zone with this IANA name, spelled exactly. Raises ZoneError."""
     if name not in zone_names():
-        raise ZoneError(f"{name[:60]!r} is not a time zone{_hint(name)}")
+        raise ZoneError(_abbreviation(name) or f"{name[:60]!r} is not a time zone{_hint(name)}")
     return ZoneInfo(name)
+
+
+def named_zone(here: tzinfo) -> ZoneInfo:
+    """Return this zone if it is one of the tz database, else UTC."""
+    return here if isinstance(here, ZoneInfo) else zone("UTC")
+
+
+_SUMMER = {
+    **{"BST": "Europe/London", "WEST": "Europe/Lisbon", "CEST": "Europe/Berlin", "EEST": "Europe/Helsinki"},
+    **{"ADT": "America/Halifax", "EDT": "America/New_York", "CDT": "America/Chicago"},
+    **{"MDT": "America/Denver", "PDT": "America/Los_Angeles", "AKDT": "America/Anchorage"},
+    **{"AEDT": "Australia/Sydney", "NZDT": "Pacific/Auckland"},
+}
+"""Abbreviations of summer times, and a place that has each."""
+
+
+def _abbreviation(name: str) -> str | None:
+    """Return what is wrong with an abbreviation of a time; another one is never suggested by its letters."""
+    if place := _SUMMER.get(name.upper()):
+        return f"{name!r} is a time of year, not a zone; write a place: {place}"
+    if re.fullmatch(r"[A-Z]{2,5}", name):
+        return f"{name!r} is not a time zone; an abbreviation can mean several: write a place: Europe/Berlin"
+    return None
 
 
 def _hint(name: str) -> str:
     """Return the name that was probably meant, as the end of a sentence."""
-    from difflib import get_close_matches
-
     typed = name[:60].lower().replace(" ", "_")
     names = {known.lower(): known for known in zone_names()}
     cities = {known.rpartition("/")[2].lower(): known for known in sorted(zone_names(), reverse=True)}
-    close = get_close_matches(typed, names, n=1) or get_close_matches(typed, cities, n=1, cutoff=0.8)
+    close = similar(typed, names) or similar(typed, cities, cutoff=0.8)
     if not close:
         return "; names look like Europe/Berlin or UTC"
     return f"; did you mean {names.get(close[0]) or cities[close[0]]}?"

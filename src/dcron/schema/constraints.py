@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import DDL, CheckConstraint, Column, Index, Table, event, text
+from sqlalchemy import CheckConstraint, Column, Index, Table, text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex
 from sqlalchemy.sql.compiler import DDLCompiler
@@ -94,16 +94,6 @@ def _create_index(create: CreateIndex, compiler: DDLCompiler, **options: Any) ->
     if condition is None:
         return statement
     return f"{statement} WHERE {compiler.sql_compiler.process(condition)}"
-
-
-def store(table: Table, **parameters: float) -> None:
-    """Set storage parameters of the table on Postgres.
-
-    They are not options of the dialect: SQLAlchemy loads the driver to check one.
-    """
-    given = ", ".join(f"{name} = {value}" for name, value in parameters.items())
-    statement = DDL(f"ALTER TABLE {table.name} SET ({given})")  # type: ignore[no-untyped-call]
-    event.listen(table, "after_create", statement.execute_if(dialect="postgresql"))
 
 
 def one_line(name: str, *columns: str) -> Iterator[CheckConstraint]:

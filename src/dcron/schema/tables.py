@@ -39,6 +39,7 @@ from dcron.schema.conditions import (
     OPEN,
     REBOOT,
     UNHANDLED,
+    UNHEARD,
     UNPLANNED,
     UNSENT,
     UNSUCCESSFUL,
@@ -55,13 +56,13 @@ from dcron.schema.constraints import (
     one_word,
     partial_index,
     readable_time,
-    store,
     within,
 )
+from dcron.schema.triggers import keep_inert, limit_ids, store, write_labels_by_row
 from dcron.schema.types import BigWhole, Code, Day, Id, Instant, Json, Login, Name, Number, Whole, Words
 
-SCHEMA_VERSION = "0016"
-"""The newest migration, which makes these tables. A test compares it with the migrations."""
+SCHEMA_VERSION = "0019"
+"""The version of these tables, and the newest migration. A test compares what the two make."""
 metadata = MetaData()
 
 ALERT_TIMES = ("opened_at", "last_at", "notified_at", "remind_at", "silent_until", "closed_at")
@@ -112,7 +113,7 @@ crontab = Table(
     Column("paused_by", Words),
     Column("paused_at", Instant),
     Column("paused_until", Instant),
-    # A one-off made by `at` or `in`: the task is removed when its run has succeeded.
+    # A one-off made by `at`: the task is removed when its run has succeeded.
     Column("once", Boolean, nullable=False, server_default=text("false")),
     # Why no next run could be planned; NULL if it could.
     Column("error", Words),
@@ -137,6 +138,8 @@ crontab = Table(
     Column("labels", Json(of=str), nullable=False, server_default="{}"),
     # The digest of the definition that `apply` wrote; NULL if it did not.
     Column("applied", Words),
+    # What becomes of its command when its node is cut off; NULL: as the setting says.
+    Column("on_disconnect", Words),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="crontab_name_length"),
     CheckConstraint("length(schedule) BETWEEN 1 AND 256", name="crontab_schedule_length"),
     CheckConstraint("length(command) > 0", name="crontab_command_given"),
@@ -146,6 +149,7 @@ crontab = Table(
     CheckConstraint("fold IN ('first', 'both')", name="crontab_fold"),
     CheckConstraint("overlap IN ('skip', 'queue', 'replace')", name="crontab_overlap"),
     CheckConstraint("on_lost IN ('dead', 'retry')", name="crontab_on_lost"),
+    CheckConstraint("on_disconnect IN ('stop', 'keep')", name="crontab_on_disconnect"),
     CheckConstraint("catch_up IN ('skip', 'last', 'all')", name="crontab_catch_up"),
     CheckConstraint("priority IN ('high', 'normal', 'low')", name="crontab_priority"),
     within("tries", 1, MOST_TRIES),
@@ -256,6 +260,11 @@ runs = Table(
     Column("covers_count", Whole),
     # Whether it failed because it exceeded its timeout.
     Column("timed_out", Boolean),
+    # `keep`: its command goes on while its node is cut off, and reaping leaves the run. NULL: it is ended.
+    Column("on_disconnect", Words),
+    # When its node, which was declared dead, last renewed its lease; and when it counts as lost.
+    Column("unheard_since", Instant),
+    Column("lost_after", Instant),
     CheckConstraint(one_of("state", RunState), name="runs_state_known"),
     CheckConstraint(one_of("trigger", Trigger), name="runs_trigger_known"),
     CheckConstraint("attempt >= 1", name="runs_attempt_positive"),
@@ -290,6 +299,7 @@ partial_index("runs_expiring", runs.c.expires_at, where=EXPIRING)
 partial_index("runs_waiting", runs.c.task_id, runs.c.due_at, runs.c.id, where=WAITING)
 partial_index("runs_for_node", runs.c.for_node, where=f"{WAITING} AND for_node IS NOT NULL")
 partial_index("runs_owned", runs.c.owner, where=ALIVE)
+partial_index("runs_unheard", runs.c.lost_after, where=UNHEARD)
 partial_index("runs_alive", runs.c.task_id, where=ALIVE)
 partial_index("runs_alive_of_queue", runs.c.queue, where=ALIVE)
 Index("runs_of_task", runs.c.task_id, runs.c.id)
@@ -402,6 +412,7 @@ calendars = Table(
     Column("changed_by", Words, nullable=False),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="calendars_name_length"),
 )
+keep_inert(calendars.c.name, "A-Za-z0-9._-", "{1,100}")
 
 # A queue without a row here has no limit.
 queues = Table(
@@ -416,7 +427,7 @@ queues = Table(
     *one_word("queues", "name"),
 )
 
-# Shared by all users of the crontab. `dcron.settings` declares them.
+# Shared by all users of the crontab. `dcron.settings.registry` declares them.
 settings = Table(
     "settings",
     metadata,
@@ -456,7 +467,7 @@ subscriptions = Table(
 )
 Index("subscriptions_source", subscriptions.c.kind, subscriptions.c.source)
 
-# The labels of tasks, for look-ups. Only triggers write it (migration 0016), from `crontab.labels`.
+# The labels of tasks, for look-ups. Only triggers write it, from `crontab.labels`.
 task_labels = Table(
     "task_labels",
     metadata,
@@ -464,6 +475,8 @@ task_labels = Table(
     Column("key", Name, primary_key=True),
     Column("value", Name, nullable=False),
 )
+keep_inert(task_labels.c.key, "A-Za-z0-9_./-", "{1,40}")
+keep_inert(task_labels.c.value, "A-Za-z0-9_./-", "{0,60}")
 Index("task_labels_tasks", task_labels.c.key, task_labels.c.value, task_labels.c.task_id)
 
 # Times in which nothing starts by itself.
@@ -603,6 +616,8 @@ alerts = Table(
     Column("silent_until", Instant),
     Column("closed_at", Instant),
     Column("facts", Json(), nullable=False, server_default="{}"),
+    # recovered, removed or paused. Agents of releases before it close alerts without it.
+    Column("closed_as", Words),
     CheckConstraint("length(kind) BETWEEN 1 AND 40", name="alerts_kind_length"),
     CheckConstraint("length(subject) BETWEEN 1 AND 300", name="alerts_subject_length"),
     check_on("alerts_times", " AND ".join(map(readable_time, ALERT_TIMES)), "sqlite"),
@@ -610,6 +625,7 @@ alerts = Table(
 )
 partial_index("alerts_open", alerts.c.kind, alerts.c.subject, where=OPEN, unique=True)
 partial_index("alerts_open_of_task", alerts.c.task_id, where=OPEN)
+partial_index("alerts_of_task", alerts.c.task_id, alerts.c.opened_at, where="task_id IS NOT NULL")
 partial_index("alerts_remind", alerts.c.remind_at, where=f"{OPEN} AND remind_at IS NOT NULL")
 partial_index("alerts_closed", alerts.c.closed_at, where="closed_at IS NOT NULL")
 
@@ -650,6 +666,8 @@ for _table in metadata.tables.values():
         limit_times_at_once(runs)
     else:
         limit_times(_table)
+    limit_ids(_table)
+write_labels_by_row(metadata)
 
 for _table in (runs, output):
     # By default Postgres vacuums when a fifth of a table has changed: of a long history that is days of runs.

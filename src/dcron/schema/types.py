@@ -18,7 +18,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from dcron.unreadable import Unreadable, UnreadableTime
+from dcron.values.unreadable import Unreadable, UnreadableTime
 
 
 class Instant(TypeDecorator[datetime]):
@@ -202,7 +202,7 @@ def _session_user(element: Login, compiler: SQLCompiler, **options: Any) -> str:
 
 @compiles(Login, "sqlite")
 def _account(element: Login, compiler: SQLCompiler, **options: Any) -> str:
-    from dcron.config import account_name
+    from dcron.config.files import account_name
 
     return compiler.render_literal_value(account_name(), Text())
 

@@ -8,17 +8,18 @@ from dcron import migrations
 from dcron.database import Database, is_refusal, lacks_tables
 from dcron.errors import DatabaseError
 from dcron.model import Definition, Node, Task
-from dcron.schedule import repeatable
-from dcron.services import task_rows
+from dcron.schedule.effort import repeatable
+from dcron.services.changes.writing import AddedTask, TaskWriter
 from dcron.services.crontab import Crontab
 from dcron.services.service import Service
 from dcron.services.settings import ChosenZone, new_task_zone
-from dcron.services.task_rows import TaskRow
-from dcron.services.task_writer import AddedTask, TaskWriter
-from dcron.services.tasks import COUNTED
-from dcron.store import new_task_facts, planning
+from dcron.services.tasks import rows as task_rows
+from dcron.services.tasks.rows import TaskRow
+from dcron.services.tasks.tasks import COUNTED
 from dcron.store.audit_log import Author
-from dcron.store.new_task_facts import NewTaskFacts
+from dcron.store.planning import planning
+from dcron.store.tasks import new_task_facts
+from dcron.store.tasks.new_task_facts import NewTaskFacts
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,14 @@ from sqlalchemy import Connection
 from dcron.errors import NotFound, Refused
 from dcron.model import LAST_RUN, Alert
 from dcron.policy.selectors import Selector
+from dcron.policy.validation import require_text
 from dcron.presentation import alerts as words
 from dcron.presentation.alerts import AlertFacts
-from dcron.schedule import repeatable
+from dcron.schedule.effort import repeatable
 from dcron.services import task_names
 from dcron.services.service import Service
-from dcron.store import alert_causes, alert_list, audit_log
-from dcron.validation import require_text
+from dcron.store import alert_causes, audit_log
+from dcron.store.alerts import listing as alert_list
 
 OTHER_SUBJECTS = ("node:", "job:", "channel:", "cluster")
 """How the subjects of alerts begin that are about no task."""

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
-from dcron.archive import ArchivedRun, find_run, open_storage, require_url
+from dcron.archive import MOST_BYTES, ArchivedRun, find_run, is_part_name, open_storage
 from dcron.errors import ArchiveError
 from dcron.model import Run, RunState, Trigger
 from dcron.policy.statistics import day_of
 from dcron.services.service import Service
-from dcron.store import archives
-from dcron.store.output import Chunk
+from dcron.store.retention import archives
+from dcron.values.lists import Chunk
 
 _TIMES = tuple(name for name, field in Run.__dataclass_fields__.items() if "datetime" in str(field.type))
 
@@ -31,26 +31,37 @@ class Archives(Service):
 
     def find(self, run_id: int) -> PrunedRun | None:
         """Return a run that was pruned; None if the archive does not have it. Raises ArchiveError."""
-        with self.database.read() as connection:
-            urls = archives.parts_with(connection, run_id)
-        return _search(urls, run_id)
+        return self._search(run_id)
 
     def output(self, run: Run) -> Sequence[Chunk]:
         """Return the archived output of a run that has ended; none if there is none. Raises ArchiveError."""
         if run.finished_at is None:
             return []
-        with self.database.read() as connection:
-            urls = archives.parts_with(connection, run.id, day_of(run.finished_at))
-        found = _search(urls, run.id)
+        found = self._search(run.id, day_of(run.finished_at))
         return found.output if found else []
 
+    def _search(self, run_id: int, day: date | None = None) -> PrunedRun | None:
+        with self.database.read() as connection:
+            parts = archives.parts_with(connection, run_id, day)
+            base = archives.archive_url(connection) if parts else None
+        for part in parts:
+            if found := find_run(_content(part, base), run_id, part.sha256):
+                return _pruned(run_id, found, part.url)
+        return None
 
-def _search(urls: Sequence[str], run_id: int) -> PrunedRun | None:
-    for url in urls:
-        base, *name = url.rsplit("/", 2)
-        if found := find_run(open_storage(require_url(base)).get("/".join(name)), run_id):
-            return _pruned(run_id, found, url)
-    return None
+
+def _content(part: archives.RecordedPart, base: str | None) -> bytes:
+    """Return the content of an object below this URL, that of the setting. Raises ArchiveError for another.
+
+    Agents may write the table of objects: it must not make the account that reads open other files.
+    """
+    place, *name = part.url.rsplit("/", 2)
+    if base is None or place != base or not is_part_name("/".join(name)):
+        raise ArchiveError(
+            f"the archive {part.url} is not below `archive.url` ({base or 'not set'}), and is not read: if it"
+            " is the archive of this crontab, copy it there or set `archive.url` to where it is"
+        )
+    return open_storage(base).get("/".join(name), min(part.bytes, MOST_BYTES))
 
 
 def _pruned(run_id: int, found: ArchivedRun, url: str) -> PrunedRun:

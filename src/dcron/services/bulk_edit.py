@@ -15,12 +15,11 @@ from dcron.crontabfile.revising import greet, unmark
 from dcron.editor import TextFile
 from dcron.errors import Conflict, CrontabFileError, Refused, UsageError
 from dcron.model import Task
-from dcron.schedule import repeatable
-from dcron.services import dependency_rules
-from dcron.services.crontab import Crontab
-from dcron.services.owned_tasks import require_changes_allowed
-from dcron.services.task_writer import TaskWriter
-from dcron.services.text_edits import (
+from dcron.policy.validation import require_valid
+from dcron.schedule.effort import repeatable
+from dcron.services.changes import dependency_rules
+from dcron.services.changes.owned_tasks import require_changes_allowed
+from dcron.services.changes.text_edits import (
     BadText,
     Changes,
     ConflictingTask,
@@ -31,8 +30,9 @@ from dcron.services.text_edits import (
     TaskEdit,
     edits_of,
 )
-from dcron.store import tasks
-from dcron.validation import require_valid
+from dcron.services.changes.writing import TaskWriter
+from dcron.services.crontab import Crontab
+from dcron.store.tasks import rows as tasks
 
 MOST_READ = 2 * MAX_BYTES
 """Bytes of a text that are read, enough to see that it is too large."""

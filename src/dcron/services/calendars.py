@@ -1,16 +1,22 @@
 """Read and change the calendars of a crontab."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.fields.name_rules import NAME, NAME_RULE
 from dcron.model import StoredCalendar
 from dcron.presentation.humanize import first_few
-from dcron.schedule import Calendar, TooMuchEffort, affordable, calendar_from_json, next_run, parse, zone
+from dcron.schedule.calendars import Calendar, calendar_from_json
+from dcron.schedule.effort import TooMuchEffort, affordable
+from dcron.schedule.next_run import next_run
+from dcron.schedule.parser import parse
+from dcron.schedule.zones import zone
 from dcron.services.name_prefix import ENOUGH, require_exact, unique_match
 from dcron.services.service import Service
-from dcron.store import audit_log, calendars
+from dcron.store import audit_log
+from dcron.store.tasks import calendars
 
 PAGE = 500
 USERS_SHOWN = 5
@@ -67,6 +73,12 @@ class Calendars(Service):
         if stored is None:
             raise _missing(name)
         return stored
+
+    def content(self, name: str) -> Mapping[str, Any] | None:
+        """Return the entries of the calendar of this name; None if there is no such calendar."""
+        with self.database.read() as connection:
+            stored = calendars.by_name(connection, name)
+        return stored.content if stored else None
 
     def find(self, beginning: str) -> str:
         """Return the name of this calendar, or of the only one whose name begins with this.

@@ -7,8 +7,9 @@ from dcron.errors import NotFound
 from dcron.model import Node, Notification
 from dcron.policy import channels as policy
 from dcron.services.service import Service
-from dcron.store import nodes, notifications
-from dcron.store.notifications import ChannelFigures
+from dcron.store.alerts import notifications
+from dcron.store.alerts.notifications import ChannelFigures
+from dcron.store.nodes import rows as nodes
 
 
 @dataclass(frozen=True)

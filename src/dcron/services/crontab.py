@@ -2,8 +2,8 @@
 
 from dcron import migrations
 from dcron.database import Database
-from dcron.services.runs import Runs
-from dcron.services.tasks import Tasks
+from dcron.services.runs.runs import Runs
+from dcron.services.tasks.tasks import Tasks
 from dcron.store.audit_log import Author
 
 

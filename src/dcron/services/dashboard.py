@@ -3,10 +3,8 @@
 Every method is one short transaction that only reads.
 """
 
-import re
 import time
 from array import array
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -14,11 +12,9 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import Freeze, Node, Run, Task, Trigger
-from dcron.policy.freezes import NEVER, FrozenTime
-from dcron.policy.start_times import (
+from dcron.policy.forecast.start_times import (
     MINUTE,
     Filled,
     Minutes,
@@ -29,43 +25,48 @@ from dcron.policy.start_times import (
     starts_of,
     until_ran,
 )
+from dcron.policy.starting import lanes, occurrences
+from dcron.policy.starting.freezes import NEVER, FrozenTime
 from dcron.policy.statistics import Statistics
 from dcron.presentation.alerts import AlertFacts
-from dcron.schedule import explain, zone
-from dcron.services import recent_statistics, task_rows
+from dcron.schedule.explain import explain
+from dcron.schedule.zones import zone
+from dcron.services import recent_statistics
 from dcron.services.crontab import Crontab
 from dcron.services.recent_statistics import RecentStatistics
-from dcron.services.task_rows import TaskRow
-from dcron.store import (
-    alert_causes,
-    alert_list,
-    dependencies,
-    finished_runs,
-    fleet_figures,
-    freezes,
-    listings,
-    nodes,
-    queues,
-    selectors,
-    tasks,
+from dcron.services.tasks import rows as task_rows
+from dcron.services.tasks.rows import TaskRow
+from dcron.store import alert_causes, freezes, listings, selectors
+from dcron.store.alerts import listing as alert_list
+from dcron.store.listings import LateTasks
+from dcron.store.nodes import rows as nodes
+from dcron.store.planning import dependencies
+from dcron.store.retention.history import EARLIEST
+from dcron.store.retention.walk import pruning
+from dcron.store.statistics import finished_runs, fleet_figures
+from dcron.store.statistics.fleet_figures import DueRuns
+from dcron.store.tasks import queues
+from dcron.store.tasks import rows as tasks
+from dcron.store.tasks.search_terms import RUN_FIELDS, TASK_FIELDS, TASK_ORDERS
+from dcron.values.lists import (
+    DeadLettersPage,
+    DeadTask,
+    RunCursor,
+    RunListFilter,
+    RunsPage,
+    Term,
+    UnacknowledgedAlerts,
 )
-from dcron.store.alert_list import UnacknowledgedAlerts
-from dcron.store.fleet_figures import DueRuns
-from dcron.store.listings import DeadLettersPage, DeadTask, LateTasks, RunCursor, RunListFilter, RunsPage
-from dcron.store.prune import pruning
-from dcron.store.retention import EARLIEST
-from dcron.store.search_terms import TASK_ORDERS, Term
 
 MOST_ALIVE = 1000
 MOST_ALERTS = 500
 MOST_DEAD_TASKS = 1000
 MOST_DEAD_COUNTED = 1000
 """Most dead letters that the header counts."""
-BY_PREFIX = "name prefix"
-"""Instead of the key of a label: groups by the beginnings of names. No label has a key with a space."""
-_SEPARATOR = re.compile(r"[-_./:]")
 ORDERS = (*TASK_ORDERS, *recent_statistics.ORDERS)
 """The orders of tasks."""
+TASK_TERMS, RUN_TERMS = tuple(TASK_FIELDS), tuple(RUN_FIELDS)
+"""The fields by which tasks and runs are filtered."""
 OCCURRENCES = 5
 LAST_RUNS = 8
 WAITING_RUNS = 20
@@ -279,17 +280,11 @@ class Dashboard:
             return list(selectors.values(connection, key))
 
     def task_groups(self, terms: Sequence[Term], order: str, key: str, *, reverse: bool) -> list[TaskGroup]:
-        """Return the tasks that match all terms in groups by a label; those without the label come last.
-
-        With the key BY_PREFIX, they are grouped by the beginnings of their names.
-        """
+        """Return the tasks that match all terms in groups by a label; those without the label come last."""
         ids = self.task_ids(terms, order, reverse=reverse)
         failed = set(self.task_ids([*terms, Term("failed")], "name", reverse=False))
         with self.database.read() as connection:
-            if key == BY_PREFIX:
-                values = _common_prefixes(tasks.names(connection))
-            else:
-                values = selectors.values_by_task(connection, key)
+            values = selectors.values_by_task(connection, key)
         groups: dict[str | None, list[int]] = {}
         for task_id in ids:
             groups.setdefault(values.get(task_id), []).append(task_id)
@@ -477,7 +472,7 @@ class Dashboard:
 def _activity(connection: Connection, now: datetime) -> Activity:
     return Activity(
         listings.count_alive(connection),
-        policy.idle(nodes.living(connection, now)),
+        lanes.idle(nodes.living(connection, now)),
         alert_list.unacknowledged(connection, now),
         freezes.active(connection, now),
     )
@@ -485,13 +480,6 @@ def _activity(connection: Connection, now: datetime) -> Activity:
 
 def _minute(at: datetime) -> datetime:
     return at.replace(second=0, microsecond=0)
-
-
-def _common_prefixes(names: Mapping[int, str]) -> dict[int, str]:
-    """Return for each task what its name begins with, if a sign follows and other names begin so, too."""
-    prefixes = {i: parts[0] for i, name in names.items() if len(parts := _SEPARATOR.split(name, 1)) > 1}
-    counted = Counter(prefixes.values())
-    return {i: prefix for i, prefix in prefixes.items() if prefix and counted[prefix] > 1}
 
 
 def _cells(task: Task, span: StartSpan, frozen: FrozenTime) -> Sequence[Filled]:
@@ -513,7 +501,7 @@ def _explained(row: TaskRow, now: datetime, frozen: FrozenTime) -> tuple[str, li
     """Return the schedule in words, and its next starts."""
     task, settled_until = row.task, row.settled_until(now)
     try:
-        schedule = policy.schedule_of(task.schedule, task.name)
+        schedule = occurrences.schedule_of(task.schedule, task.name)
         explanation = explain(schedule, zone(task.timezone))
         is_coming = schedule.timed and task.enabled
         starts = starts_of(task, now, settled_until=settled_until, frozen=frozen)

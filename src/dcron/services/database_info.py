@@ -10,10 +10,13 @@ from dcron import migrations
 from dcron.database import Database, Protection, Replication
 from dcron.fields.retention import DEFAULTS, format_value
 from dcron.model import NodeState
-from dcron.schema import SCHEMA_VERSION
-from dcron.store import epochs, finished_runs, nodes, tasks
-from dcron.store.prune import Pruning, pruning
-from dcron.store.retention import EARLIEST, settings_kept
+from dcron.schema.tables import SCHEMA_VERSION
+from dcron.store.nodes import epochs
+from dcron.store.nodes import rows as nodes
+from dcron.store.retention.history import EARLIEST, settings_kept
+from dcron.store.retention.walk import Pruning, pruning
+from dcron.store.statistics import finished_runs
+from dcron.store.tasks import rows as tasks
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class DatabaseFacts:
     """When the oldest run in the history ended."""
     keep_runs: str = ""
     """How long runs are kept that succeeded."""
+    pooler: str | None = None
+    """How a pooler before Postgres assigns sessions; None without one."""
 
 
 def database_facts(database: Database) -> DatabaseFacts:
@@ -54,7 +59,7 @@ def database_facts(database: Database) -> DatabaseFacts:
         server = database.replication(connection), database.protection(connection)
     schema = migrations.current_version(database)
     if schema != SCHEMA_VERSION:
-        return DatabaseFacts(version, journal, schema, None, None, *server)
+        return DatabaseFacts(version, journal, schema, None, None, *server, pooler=database.pooler)
     with database.read() as connection:
         now = database.now(connection)
         living = [node for node in nodes.listing(connection, now) if node.state(now) is not NodeState.LATE]
@@ -62,6 +67,7 @@ def database_facts(database: Database) -> DatabaseFacts:
         count = tasks.count(connection)
         return DatabaseFacts(
             *(version, journal, schema, count, len(living), *server, *incidents),
+            pooler=database.pooler,
             now=now,
             pruning=pruning(connection, now),
             oldest_end=finished_runs.first_end(connection, EARLIEST),

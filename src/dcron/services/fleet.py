@@ -4,10 +4,12 @@ from collections.abc import Iterable
 
 from dcron.errors import NotFound, UsageError
 from dcron.model import Node, Queue
+from dcron.policy.validation import MOST_RUNNING, require_queue
 from dcron.services.name_prefix import ENOUGH, require_exact
 from dcron.services.service import Service
-from dcron.store import audit_log, nodes, queues
-from dcron.validation import MOST_RUNNING, require_queue
+from dcron.store import audit_log
+from dcron.store.nodes import rows as nodes
+from dcron.store.tasks import queues
 
 
 class Fleet(Service):

@@ -8,19 +8,25 @@ from statistics import median_low
 
 from sqlalchemy import Connection
 
-from dcron import policy
 from dcron.errors import NotFound, UsageError
 from dcron.fields import expectations
 from dcron.model import LATE_AFTER, Definition, Node, Task
-from dcron.policy import forecast, load
-from dcron.policy.forecast import LeftOut, Outlook, QuietForecast
-from dcron.policy.forecast_comparison import ForecastComparison, compare
-from dcron.policy.freezes import FrozenTime
-from dcron.policy.load import LiveRun, Load, LoadFleet, LoadTask
-from dcron.policy.relief import reliefs
-from dcron.policy.start_times import due_times
+from dcron.policy.forecast import load
+from dcron.policy.forecast import summary as forecast
+from dcron.policy.forecast.comparison import ForecastComparison, compare
+from dcron.policy.forecast.load import LiveRun, Load, LoadFleet, LoadTask
+from dcron.policy.forecast.relief import reliefs
+from dcron.policy.forecast.start_times import due_times
+from dcron.policy.forecast.summary import LeftOut, Outlook, QuietForecast
+from dcron.policy.starting import catch_up, occurrences
+from dcron.policy.starting.freezes import FrozenTime
 from dcron.services.service import Service
-from dcron.store import durations, freezes, nodes, planning, queues, tasks
+from dcron.store import freezes
+from dcron.store.nodes import rows as nodes
+from dcron.store.planning import planning
+from dcron.store.runs import durations
+from dcron.store.tasks import queues
+from dcron.store.tasks import rows as tasks
 
 PAGE = 500
 MOST_STARTS = 1_000_000
@@ -195,14 +201,14 @@ class _Known:
 
     def edited(self, task: Definition) -> "_Known":
         """Return the same with another definition."""
-        is_same = policy.same_times(task, self.task.name, self.task.spec())
+        is_same = occurrences.same_times(task, self.task.name, self.task.spec())
         return replace(self, task=task, planned=self.planned if is_same else None)
 
     @property
     def is_unforeseen(self) -> bool:
         """Whether something else than time and other tasks starts it."""
-        kinds = {kind for kind, _ in policy.sources_of(self.task)}
-        return "event" in kinds or policy.starts_with_node(self.task)
+        kinds = {kind for kind, _ in occurrences.sources_of(self.task)}
+        return "event" in kinds or occurrences.starts_with_node(self.task)
 
     @property
     def durations(self) -> Sequence[float]:
@@ -211,15 +217,15 @@ class _Known:
 
     def to_play(self, now: datetime, until: datetime, assumed: float | None) -> LoadTask:
         """Return the task to simulate, with the duration `assumed` if none is known. Raises UsageError."""
-        task, planned, delay = self.task, self.planned, policy.delay_of(self.task)
+        task, planned, delay = self.task, self.planned, occurrences.delay_of(self.task)
         starts: Sequence[datetime] = ()
-        if policy.is_timed(task):
-            settled = planned - policy.INSTANT if planned and task.jitter else None
+        if occurrences.is_timed(task):
+            settled = planned - catch_up.INSTANT if planned and task.jitter else None
             starts = due_times(task, now, until, settled_until=settled)
         elif delay and planned and now < planned <= until:
             starts = [planned]
-        due = planned and (planned if delay else policy.due_at(task, planned))
-        upstream = [name for kind, name in policy.sources_of(task) if kind == "task"]
+        due = planned and (planned if delay else occurrences.due_at(task, planned))
+        upstream = [name for kind, name in occurrences.sources_of(task) if kind == "task"]
         overdue = due if due and due <= now else None
         known = self.durations
         seconds = _cut(known or _assumed(assumed, task.timeout), task.timeout)

@@ -1,22 +1,45 @@
 """Freeze the crontab: nothing starts by itself until it is thawed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from sqlalchemy import Connection
 
-from dcron.errors import NotFound, Refused, UsageError
-from dcron.model import LAST_RUN, Freeze, RunState
-from dcron.policy import freezes as policy
-from dcron.policy.freezes import FrozenTime
-from dcron.services.runs import Runs
+from dcron.errors import NotFound, Refused, ScheduleError, UsageError
+from dcron.model import LAST_RUN, Freeze, RunState, Task
+from dcron.policy.starting import freezes as policy
+from dcron.policy.starting.catch_up import INSTANT
+from dcron.policy.starting.freezes import FrozenTime
+from dcron.policy.starting.occurrences import is_timed, next_not_excluded
+from dcron.policy.validation import require_text
+from dcron.services.runs.runs import Runs
 from dcron.services.service import Service
-from dcron.store import audit_log, freezes, runs
-from dcron.store.runs import RunFilter
-from dcron.validation import require_text
+from dcron.store import audit_log, freezes
+from dcron.store.runs import rows as runs
+from dcron.store.runs.rows import RunFilter
+from dcron.store.tasks import rows as tasks
 
 _ACTIVE = [RunState.RUNNING, RunState.CLAIMED]
+MOST_STARTS = 1_000
+"""Starts that are counted before the user is asked."""
+_MOST_TASKS = 2_000
+"""Tasks whose starts are counted."""
 _MOST_ACTIVE = 100_000
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a freeze would stop."""
+
+    now: datetime
+    tasks: int
+    """Tasks that are not paused."""
+    starts: int | None
+    """Their starts within the freeze, up to MOST_STARTS. None: it has no end, or there are too many tasks."""
+    active: int
 
 
 class Freezes(Service):
@@ -43,6 +66,20 @@ class Freezes(Service):
         """Return the ids of the runs that a node has claimed or started."""
         with self.database.read() as connection:
             return [run.id for run in runs.newest(connection, RunFilter(states=_ACTIVE), _MOST_ACTIVE)]
+
+    def reach(self, begin: datetime, end: datetime | None) -> Reach:
+        """Return what a freeze from `begin` to `end` would stop."""
+        with self.database.read() as connection:
+            now = self.database.now(connection)
+            active = len(runs.newest(connection, RunFilter(states=_ACTIVE), _MOST_ACTIVE))
+            count = tasks.count(connection)
+            found = [] if count > _MOST_TASKS else [task for task in tasks.every(connection) if task.enabled]
+        if count > _MOST_TASKS or end is None:
+            return Reach(now, len(found) or count, None, active)
+        starts = 0
+        for task in found:
+            starts += sum(1 for _ in islice(_starts(task, begin, end), MOST_STARTS - starts))
+        return Reach(now, len(found), starts, active)
 
     # Freeze -----------------------------------------------------------------------------------------
 
@@ -123,7 +160,7 @@ class Freezes(Service):
     def _open(self, connection: Connection, freeze_id: int, now: datetime) -> Freeze:
         found = freezes.by_id(connection, min(freeze_id, LAST_RUN))
         if found is None:
-            raise NotFound(f"there is no freeze {freeze_id}; `dcron freezes` lists them")
+            raise NotFound(f"there is no freeze {freeze_id}; `dcron freeze list` lists them")
         if policy.state_of(found, now) == "over":
             raise Refused(f"freeze {freeze_id} is over already")
         return found
@@ -135,8 +172,19 @@ class Freezes(Service):
             return holding[0]
         if holding:
             ids = ", ".join(str(each.id) for each in holding)
-            raise UsageError(f"several freezes hold: {ids}; name those to end, as `dcron freezes` lists them")
+            raise UsageError(
+                f"several freezes hold: {ids}; name those to end, as `dcron freeze list` lists them"
+            )
         if found:
             ids = ", ".join(str(each.id) for each in found)
             raise NotFound(f"nothing is frozen now; name a planned freeze to withdraw it: {ids}")
         raise NotFound("nothing is frozen")
+
+
+def _starts(task: Task, begin: datetime, end: datetime) -> Iterator[datetime]:
+    """Yield the occurrences of the task from `begin` to before `end`."""
+    with suppress(ScheduleError):  # nothing can start by a schedule that cannot be read
+        at = next_not_excluded(task, begin - INSTANT) if is_timed(task) else None
+        while at and at < end:
+            yield at
+            at = next_not_excluded(task, at)

@@ -8,16 +8,19 @@ from itertools import islice
 
 from sqlalchemy import Connection
 
-from dcron import policy
 from dcron.errors import NotFound, UsageError
 from dcron.model import LAST_RUN, Definition, Task
+from dcron.policy.history import Pause, RecordedChange, TaskState, state_at
 from dcron.policy.selectors import Selector
+from dcron.policy.starting import occurrences
 from dcron.services import task_names
 from dcron.services.name_prefix import ENOUGH, unique_match
 from dcron.services.service import Service
-from dcron.services.task_rows import TaskRow
-from dcron.store import calendars, changes, tasks
-from dcron.store.changes import ChangeFilter, Pause, RecordedChange, TaskState
+from dcron.services.tasks.rows import TaskRow
+from dcron.store import changes
+from dcron.store.changes import ChangeFilter
+from dcron.store.tasks import calendars
+from dcron.store.tasks import rows as tasks
 
 PAGE = 200
 
@@ -103,10 +106,10 @@ class History(Service):
         """Return the tasks as they were at this time."""
         with self.database.read() as connection:
             last = changes.last_until(connection, at)
-            found = {change.task_id: (change, change.state_after) for change in last}
-            for change in changes.first_of_others(connection, at):
-                found[change.task_id] = change, change.state_before
-            then = [_task(change, state) for change, state in found.values() if state]
+            first = changes.first_of_others(connection, at)
+            found = [(change, state_at(change, None, None)) for change in last]
+            found += [(change, state_at(None, change, None)) for change in first]
+            then = [_task(change, state) for change, state in found if state]
             ids = changes.without_changes(connection)
             for start in range(0, len(ids), PAGE):
                 known = tasks.by_ids(connection, ids[start : start + PAGE])
@@ -119,8 +122,10 @@ class History(Service):
 def row_at(task: Task, at: datetime) -> TaskRow:
     """Return the row of a task as it was at this time, with when it then ran next; its runs are left out."""
     try:
-        first = policy.next_not_excluded(task, at) if task.enabled and policy.is_timed(task) else None
-        next_at = first and policy.due_at(task, first)
+        first = (
+            occurrences.next_not_excluded(task, at) if task.enabled and occurrences.is_timed(task) else None
+        )
+        next_at = first and occurrences.due_at(task, first)
     except UsageError:  # agents could not run it either
         next_at = None
     return TaskRow(task, None, None, (), next_at, None, failed=False, dead=False)

@@ -16,7 +16,8 @@ from dcron.policy.statistics import (
     span_since,
     sum_of,
 )
-from dcron.store import daily_statistics, finished_runs
+from dcron.store.statistics import daily as daily_statistics
+from dcron.store.statistics import finished_runs
 
 DAYS = 30
 MOST_ROWS = 100_000

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from dcron.model import LATE_AFTER, Alert, Run, RunState
+from dcron.policy.history import RecordedChange
 from dcron.policy.selectors import Selector
 from dcron.policy.statistics import Span, Statistics, Totals, sum_of
 from dcron.presentation import alerts
 from dcron.services.service import Service
 from dcron.services.statistics import RunStatistics
-from dcron.store import alert_list, daily_statistics, report_facts, selectors
-from dcron.store.finished_runs import Place
-from dcron.store.report_facts import Change, LostNode, Unsuccessful
+from dcron.store import changes, report_facts, selectors
+from dcron.store.alerts import listing as alert_list
+from dcron.store.report_facts import LostNode, Unsuccessful
+from dcron.store.statistics import daily as daily_statistics
+from dcron.store.statistics.finished_runs import Place
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class CrontabReport:
     """The latest first."""
     lost_nodes: Sequence[LostNodeRuns]
     """The first first."""
-    changes: Sequence[Change]
+    changes: Sequence[RecordedChange]
     """The latest first."""
     more_changes: bool
     slower: Sequence[Statistics]
@@ -122,7 +125,7 @@ class Reports(Service):
             chosen = selectors.task_ids(connection, selector) if selector else None
             nodes = report_facts.lost_nodes(connection, span)
             opened = alert_list.opened_since(connection, span.start)
-            changes, more_changes = report_facts.changes_since(connection, span, chosen)
+            changed, more_changes = changes.in_span(connection, span, chosen)
             pruned = daily_statistics.pruned(connection, days[0], days[-1])
         if chosen is not None:
             groups = [each for each in groups if each.task_id in chosen]
@@ -140,7 +143,7 @@ class Reports(Service):
                 LostNodeRuns(node, sum(each.runs for each in groups if each.owner == node.id))
                 for node in nodes
             ],
-            changes=changes,
+            changes=changed,
             more_changes=more_changes,
             slower=_slower(found.values()),
             dead_letters=_by_task(groups, lambda each: each.dead),

@@ -1,6 +1,6 @@
 """Prune by hand, show what pruning would delete, and put history on hold."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,18 +12,26 @@ from typing import Any
 from dcron.errors import Conflict, NotFound, Refused
 from dcron.model import Task
 from dcron.policy.retention import Fate, seconds_of
+from dcron.policy.validation import require_text
 from dcron.services.service import Service
-from dcron.store import audit_log, holds, maintenance, nodes, retention, runs, tasks
-from dcron.store.finished_runs import Place
-from dcron.store.holds import Held
+from dcron.settings.registry import labels_of
+from dcron.store import audit_log, maintenance
 from dcron.store.maintenance import Hold, HoldLost, Step
-from dcron.store.prune import JOB, ByHand, Prune
-from dcron.store.prune_stages import count_old_rows
-from dcron.store.retention import EARLIEST, History
-from dcron.validation import require_text
+from dcron.store.nodes import rows as nodes
+from dcron.store.retention import history as past
+from dcron.store.retention import holds
+from dcron.store.retention.history import EARLIEST, History
+from dcron.store.retention.holds import Held
+from dcron.store.retention.tables import count_old
+from dcron.store.retention.walk import JOB, ByHand, Prune
+from dcron.store.runs import rows as runs
+from dcron.store.statistics.finished_runs import Place
+from dcron.store.tasks import rows as tasks
 
 MOST_COUNTED = 100_000
 _PAGE = 1000
+_SHORTEST_REST = 0.01
+"""Seconds between two batches while agents live: they get at a SQLite file in between."""
 _SAFE_PART = 3
 """A file is compacted beside agents if that takes less than this part of the shortest lease."""
 
@@ -65,14 +73,14 @@ class Retention(Service):
         amount, after = Amount(), Place(EARLIEST, -(1 << 63))
         with self.database.read() as connection:
             history = self._history(connection, task, given, kept)
-            whole, parts = retention.durations(connection, history)
+            whole, parts = past.durations(connection, history)
             if task is None:
                 self.database.lift_limits(connection)
-                amount.others = count_old_rows(connection, history, self.database.now(connection))
+                amount.others = count_old(connection, history, self.database.now(connection))
         while after:
             with self.database.read() as connection:
                 now = self.database.now(connection)
-                before = retention.shift(now, min(whole | parts, default=float("inf")))
+                before = past.shift(now, min(whole | parts, default=float("inf")))
                 page = history.look(connection, after, before, now, _PAGE)
             for each in page.candidates:
                 amount.runs += each.fate is Fate.ALL
@@ -93,11 +101,11 @@ class Retention(Service):
         """
         with self.database.read() as connection:
             history = self._history(connection, task, given, None)
-            whole, _ = retention.durations(connection, history)
-            before = retention.shift(self.database.now(connection), min(whole, default=inf))
-            since = retention.unready_since(connection)
+            whole, _ = past.durations(connection, history)
+            before = past.shift(self.database.now(connection), min(whole, default=inf))
+            since = past.unready_since(connection)
             task_id = None if task is None else task.id
-            is_kept = since < before and retention.has_ended(connection, since, before, task_id)
+            is_kept = since < before and past.has_ended(connection, since, before, task_id)
             return since if is_kept else None
 
     def shortened(self, name: str, value: Any) -> Amount | None:
@@ -106,8 +114,9 @@ class Retention(Service):
         It counts `MOST_COUNTED` at most.
         """
         with self.database.read() as connection:
-            kept = retention.settings_kept(connection)
-        if seconds_of({name: value}, name) >= seconds_of(kept, name):
+            kept = past.settings_kept(connection)
+        has_labels = bool(labels_of(name)[1])  # then it is shorter for some tasks, and longer for others
+        if not has_labels and seconds_of({name: value}, name) >= seconds_of(kept, name):
             return None
         after, before = self.preview(kept={name: value}, most=MOST_COUNTED), self.preview(most=MOST_COUNTED)
         more = {kind: number - before.others.get(kind, 0) for kind, number in after.others.items()}
@@ -118,15 +127,22 @@ class Retention(Service):
             others={kind: number for kind, number in more.items() if number > 0},
         )
 
-    def prune(self, task: Task | None = None, given: Mapping[str, Any] | None = None) -> Amount:
+    def prune(
+        self,
+        task: Task | None = None,
+        given: Mapping[str, Any] | None = None,
+        on_progress: Callable[[Mapping[str, int]], None] = lambda _: None,
+    ) -> Amount:
         """Delete what retention does not keep: all of it, or the history of one task.
 
         `given` replaces the settings and what tasks keep, for this time. An agent that prunes just now stops.
+        `on_progress` is called after each batch with the number of rows of each kind that are handled.
+        If the process is killed, agents continue with their own round, as if it had not begun.
         Raises Conflict if another process goes on with it.
         """
-        job = Prune(by_hand=ByHand(given or {}, None if task is None else task.id))
         with self.database.read() as connection:
             pauses = bool(nodes.living(connection, self.database.now(connection)))
+        job = Prune(by_hand=ByHand(given or {}, None if task is None else task.id, paces=pauses))
         began = monotonic()
         with self._holding() as (hold, before):
             position: Mapping[str, Any] = {name: value for name, value in before.items() if name != "stages"}
@@ -135,8 +151,9 @@ class Retention(Service):
                 if step.position is None:
                     break
                 position = step.position
+                on_progress(position.get("done", {}))
                 self._renew(hold, position)
-                sleep(step.rest if pauses else 0.0)
+                sleep(max(step.rest, _SHORTEST_REST) if pauses else 0.0)
             is_whole = task is None and not given
             self._let_go(hold, step if is_whole else None, before, monotonic() - began)
         done = dict(step.done)
@@ -248,10 +265,10 @@ class Retention(Service):
         kept: Mapping[str, Any] | None,
     ) -> History:
         return History(
-            {**retention.settings_kept(connection), **(kept or {})},
+            {**past.settings_kept(connection), **(kept or {})},
             given=given,
             task_id=None if task is None else task.id,
-            needs_archive=retention.needs_archive(connection),
+            needs_archive=past.needs_archive(connection),
         )
 
     @contextmanager
@@ -262,6 +279,7 @@ class Retention(Service):
             with self.database.write() as connection:
                 now = self.database.now(connection)
                 before = maintenance.seize(connection, self.database, JOB, hold.holder, now)
+            hold.kept = before
             try:
                 yield hold, before
             except BaseException:

@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 
 from dcron.database import Database
 from dcron.model import StoredCalendar, Task
+from dcron.policy.validation import require_text
 from dcron.store.audit_log import Author
-from dcron.validation import require_text
 
 Named = TypeVar("Named", Task, StoredCalendar)
 

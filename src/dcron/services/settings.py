@@ -6,12 +6,22 @@ from typing import Any
 
 from dcron.errors import UsageError
 from dcron.model import StoredSetting, Task
-from dcron.policy import label_defaults
-from dcron.schedule import configured_zone, machine_zone
+from dcron.schedule.zones import configured_zone, machine_zone
 from dcron.services.service import Service
-from dcron.settings import BY_LABELS, EXPECT, NOTIFY, SETTINGS, TIMEZONE, Setting, find, labels_of
-from dcron.store import audit_log, settings
-from dcron.unreadable import Unreadable
+from dcron.settings import labels as label_defaults
+from dcron.settings.registry import (
+    BY_LABELS,
+    EXPECT,
+    NOTIFY,
+    SETTINGS,
+    TIMEZONE,
+    Setting,
+    find,
+    labels_of,
+)
+from dcron.store import audit_log
+from dcron.store.tasks import settings
+from dcron.values.unreadable import Unreadable
 
 
 @dataclass(frozen=True)
@@ -120,7 +130,7 @@ def _says_itself(task: Task, general: str) -> bool:
     """Return whether the task has a value of its own in place of this setting."""
     if general.startswith(EXPECT):
         return general.removeprefix(EXPECT) in task.expect
-    field = "notify" if general == f"{NOTIFY}default" else general.replace(".", "_")
+    field = "notify" if general == f"{NOTIFY}default" else general.replace(".", "_").replace("-", "_")
     return bool(getattr(task, field))
 
 

@@ -1,4 +1,4 @@
-"""Statistics of tasks, nodes, queues and hours, of a span and of the one before.
+"""Statistics of tasks, nodes and queues, of a span and of the one before.
 
 Days that are summed up are read from the daily statistics, which outlive the runs. Other days, and all that
 is not by task, are counted from the runs, page by page.
@@ -7,7 +7,7 @@ is not by task, are counted from the runs, page by page.
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime
 from itertools import groupby
 from typing import Any
 
@@ -19,8 +19,11 @@ from dcron.policy.selectors import Selector
 from dcron.policy.statistics import DAY, Span, Statistics, Totals, day_of, span_since, start_of
 from dcron.services import task_names
 from dcron.services.service import Service
-from dcron.store import daily_statistics, finished_runs, selectors, tasks
-from dcron.store.finished_runs import Place
+from dcron.store import selectors
+from dcron.store.statistics import daily as daily_statistics
+from dcron.store.statistics import finished_runs
+from dcron.store.statistics.finished_runs import Place
+from dcron.store.tasks import rows as tasks
 
 DAYS_AT_ONCE = 7
 """Days whose rows one transaction reads."""
@@ -84,15 +87,6 @@ class RunStatistics(Service):
     def by_queue(self, since: datetime, name: str | None = None, selector: Selector | None = None) -> Report:
         """Return the statistics since this time of each queue's runs. Raises NotFound or UsageError."""
         return self._from_runs(since, name, selector, lambda row: str(row.queue))
-
-    def by_hour(
-        self, since: datetime, zone: tzinfo, name: str | None = None, selector: Selector | None = None
-    ) -> Report:
-        """Return the statistics since this time by the hour, in a zone, at which runs were due.
-
-        Raises NotFound or UsageError.
-        """
-        return self._from_runs(since, name, selector, lambda row: f"{row.due_at.astimezone(zone):%H}:00")
 
     def _from_runs(
         self,

@@ -9,19 +9,27 @@ from typing import Any
 from sqlalchemy import Connection
 
 from dcron.errors import Conflict, NotFound, Refused, UsageError
-from dcron.model import LAST_RUN, Definition, StoredCalendar
-from dcron.schedule import repeatable
-from dcron.services import dependency_rules, task_names
+from dcron.model import LAST_RUN, Definition, StoredCalendar, Task
+from dcron.policy.history import RecordedChange, TaskState, state_of
+from dcron.presentation.differences import what
+from dcron.schedule.effort import repeatable
+from dcron.services import task_names
+from dcron.services.changes import dependency_rules
+from dcron.services.changes.text_edits import TaskChange
+from dcron.services.changes.transactions import in_transactions, rest
+from dcron.services.changes.writing import TaskWriter
 from dcron.services.history import batch_of
 from dcron.services.service import Service
-from dcron.services.task_writer import TaskWriter
-from dcron.services.text_edits import TaskChange
-from dcron.services.transactions import in_transactions, rest
-from dcron.store import audit_log, calendars, changes, freezes, nodes, queues, settings, sql_deletions, tasks
-from dcron.store.changes import RecordedChange, TaskState, state_of
+from dcron.store import audit_log, changes, freezes, sql_deletions
+from dcron.store.changes import ChangeFilter
+from dcron.store.nodes import rows as nodes
+from dcron.store.runs.rows import WaitingRuns
+from dcron.store.tasks import calendars, queues, settings
+from dcron.store.tasks import rows as tasks
 
 OTHERS = ("calendar", "queue", "setting", "node", "freeze")
 """Kinds that can be undone beside tasks."""
+BACKFILL = "backfill"
 
 
 class LaterChanges(Conflict):
@@ -29,7 +37,8 @@ class LaterChanges(Conflict):
 
     def __init__(self, subject: str, later: Sequence[RecordedChange]) -> None:
         """`later` is empty if the change is not on record, such as one with plain SQL."""
-        super().__init__(f"{subject} was changed since then; --force undoes it all the same")
+        self.reason = f"{subject} was changed since then"
+        super().__init__(f"{self.reason}; --force undoes it all the same")
         self.later = later
 
 
@@ -76,8 +85,11 @@ class Undo(Service):
             removed = task_names.removed_id(connection, name)
             task_id = task_names.exact(connection, name).id if removed is None else removed
             last = changes.last_of_task(connection, task_id)
+            newest = changes.page(connection, ChangeFilter(task_id, name), 1, None)
         if last is None:
             raise NotFound(f"no change of {name} is on record")
+        if newest and newest[0].id > last.id:
+            raise Refused(_no_change_of_a_task(name, newest[0], last))
         if last.undoes is not None:
             redo = f"`dcron undo --change {last.id}` is the redo"
             raise AlreadyUndone(f"the last change of {name} is an undo already; {redo}")
@@ -128,6 +140,27 @@ class Undo(Service):
             )
             raise AlreadyUndone(f"batch {batch} is undone already; {redo} is the redo")
         return sorted(left, key=lambda each: each.id)
+
+    def backfilled(self, found: Sequence[RecordedChange]) -> tuple[Task, WaitingRuns] | None:
+        """Return the task and the waiting runs of a backfill; None if these changes are no backfill.
+
+        Raises NotFound if the task was removed, and Refused if the change does not say which runs it made.
+        """
+        if any(change.action != BACKFILL for change in found):
+            return None
+        change = found[-1]
+        made = change.after or {}
+        if "first_run" not in made:
+            raise Refused(
+                f"change {change.id} does not say which runs it made: it is of an earlier version;"
+                f" `dcron cancel {change.subject}` cancels all that wait"
+            )
+        with self.database.read() as connection:
+            task = tasks.by_id(connection, change.task_id or 0)
+            if task is None:
+                raise NotFound(f"{change.subject} was removed, and its waiting runs with it")
+            now = self.database.now(connection)
+        return task, WaitingRuns(task.id, now, (made["first_run"], made["last_run"]))
 
     def last_act(self, batches: Sequence[str]) -> tuple[str, list[RecordedChange]]:
         """Return the last of these batches that is neither an undo nor undone, and its changes to undo.
@@ -398,6 +431,17 @@ def _steps(found: Sequence[RecordedChange]) -> Iterator[Step]:
         key = _subject_key(change)
         steps[key] = replace(steps[key], last=change) if key in steps else Step(change, change)
     yield from sorted(steps.values(), key=lambda step: -step.last.id)
+
+
+def _no_change_of_a_task(name: str, newest: RecordedChange, last: RecordedChange) -> str:
+    """Return why the last entry of a task's history cannot be undone, and what can be."""
+    instead = f"`dcron undo --change {last.id}` undoes the change before it ({what(last)})"
+    if newest.action == BACKFILL:
+        instead = f"`dcron undo --change {newest.id}` cancels what waits of it, and {instead}"
+    return (
+        f"the last entry of {name} is change {newest.id} ({what(newest)}), which is no change of the task;"
+        f" nothing was done; {instead}"
+    )
 
 
 def _can_undo(change: RecordedChange) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dcron.errors import UsageError
 from dcron.sources.formats import SUFFIXES
-from dcron.text_input import read_text
+from dcron.values.text_input import read_text
 
 STDIN = Path("-")
 PROSE = (".md", ".rst", ".txt")
@@ -42,14 +42,23 @@ def files_in(directory: Path) -> tuple[list[Path], list[str]]:
 
 
 def read_in_directory(path: Path) -> str:
-    """Return the text of a file in a directory. Raises UsageError for what is no regular file."""
+    """Return the text of a file in a directory.
+
+    Raises UsageError for what is no regular file, and for a link to a file elsewhere: those who may add files
+    to the directory must not learn what other files say.
+    """
     try:
         mode = path.stat().st_mode
+        within = path.resolve().is_relative_to(path.parent.resolve())
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     if not stat.S_ISREG(mode):
         what = "a directory within a directory" if stat.S_ISDIR(mode) else "no regular file"
         raise UsageError(f"{path}: this is {what}, and is not read; rename or remove it")
+    if not within:
+        raise UsageError(
+            f"{path}: this is a link to a file outside of {path.parent}, and is not read; copy the file"
+        )
     return read(path)
 
 

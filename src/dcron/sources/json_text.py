@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from dcron.errors import CrontabFileError
-from dcron.json_values import shown
 from dcron.sources.values import Place
+from dcron.values.json_values import shown
 
 Path = tuple[str | int, ...]
 """The keys and indexes that lead to a value."""
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{},:\n]|[\w.+-]++')
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*"|[\[\]{},:\n]|[\w.+-]++')
 _LOCATED = 4
 """The depth to which repeated keys are located."""
 

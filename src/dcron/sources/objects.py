@@ -5,14 +5,15 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dcron import json_values, schedule
 from dcron.crontabfile import MAX_SCHEDULE, MAX_VARIABLES
 from dcron.crontabfile.names import default_name
 from dcron.crontabfile.options import WAS, suggestion
 from dcron.errors import UsageError
 from dcron.fields import BY_KEY, FIELDS
 from dcron.model import Definition
+from dcron.schedule import parser
 from dcron.sources.values import Mistakes, Place, SourceTask
+from dcron.values import json_values
 
 NAME = "name"
 STATE_KEYS = frozenset(
@@ -24,8 +25,9 @@ STATE_KEYS = frozenset(
             "paused_until",
             "next_run_at",
             "last_run",
-            "owner",
-            "version",
+            "node_id",
+            "revision",
+            *("owner", "version"),
         ),
         *("once", "error", "failed", "late", "frozen", "frozen_until", "dead", "source", "drifted"),
         *("unserved", "alerts"),
@@ -138,4 +140,4 @@ def _value(field: str, value: Any, name: str) -> Any:
 def _require_schedule(text: str, name: str) -> None:
     if len(text) > MAX_SCHEDULE:
         raise UsageError(f"the schedule has more than {MAX_SCHEDULE} characters")
-    schedule.parse(text, name=name)
+    parser.parse(text, name=name)

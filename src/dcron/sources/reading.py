@@ -9,13 +9,13 @@ from dcron.crontabfile import MAX_TASKS
 from dcron.crontabfile.options import suggestion
 from dcron.errors import UsageError
 from dcron.fields import BY_KEY, FIELDS
-from dcron.json_values import shown
 from dcron.sources import files
 from dcron.sources.formats import BYTE_ORDER_MARK, Format, format_of
 from dcron.sources.json_text import JsonDocument
 from dcron.sources.objects import STATE_KEYS, TaskObject, read_task
 from dcron.sources.toml_text import TomlDocument
 from dcron.sources.values import Mistakes, Place, SourceNotice, SourceTask, SourceText
+from dcron.values.json_values import shown
 
 TASKS, TASK, TIMEZONE = "tasks", "task", "timezone"
 
@@ -134,7 +134,7 @@ class _Reader:
         )
         names = {line: name for name, line in content.lines.items()}
         self._notices += [
-            SourceNotice(Place(file, notice.line), notice.message, names.get(notice.line))
+            SourceNotice(Place(file, notice.line), notice.message, names.get(notice.line), notice.code)
             for notice in content.warnings
         ]
         for definition in content.definitions:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from dcron.crontabfile.lint import CRONTAB_LINE
 from dcron.errors import CrontabFileError, UsageError
 from dcron.model import Definition
 
@@ -39,6 +40,7 @@ class SourceNotice:
     place: Place
     message: str
     task: str | None = None
+    code: str = CRONTAB_LINE
 
 
 @dataclass(frozen=True)

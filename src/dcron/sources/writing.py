@@ -5,15 +5,15 @@ JSON and TOML leave out what is the default. Characters on which a terminal woul
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from dcron import crontabfile
 from dcron.crontabfile.directive import UNPRINTABLE
 from dcron.fields import FIELDS, Field
-from dcron.json_values import number
 from dcron.model import REQUIRED_FIELDS, Definition
 from dcron.sources.formats import Format
+from dcron.values.json_values import number
 
 TOML_HEADER = "# A crontab written by dcron.\n"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -21,17 +21,20 @@ _ESCAPED = re.compile(f'["\\\\]|{UNPRINTABLE.pattern}')
 _ESCAPES = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r"}
 
 
-def write(definitions: Sequence[Definition], format: Format, *, system: bool = False) -> str:
+def write(
+    definitions: Sequence[Definition], format: Format, *, system: bool = False, stopped: Collection[str] = ()
+) -> str:
     """Return the tasks in this order, in a format that `read` knows.
 
-    With `system`, each line of a crontab names its account, as in /etc/cron.d.
+    With `system`, each line of a crontab names its account, as in /etc/cron.d. A crontab has the tasks with
+    the names `stopped` in comments.
     """
     match format:
         case "json":
             return _json(definitions)
         case "toml":
             return "\n".join([TOML_HEADER, *map(_toml, definitions)])
-    return crontabfile.write(definitions, system=system)
+    return crontabfile.write(definitions, system=system, stopped=stopped)
 
 
 def _json(definitions: Iterable[Definition]) -> str:

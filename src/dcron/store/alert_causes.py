@@ -10,14 +10,15 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Executable, bindparam, func, select
 
-from dcron.model import Alert, Run, RunState, node_name
-from dcron.presentation import humanize
-from dcron.presentation.alerts import AlertFacts, Blame, difference
-from dcron.schema import WAITING, alerts, changes, crontab, nodes, output, runs
+from dcron.model import Alert, Run, RunState
+from dcron.presentation.alerts import AlertFacts
+from dcron.presentation.blame import Origin, blame
+from dcron.schema.conditions import WAITING
+from dcron.schema.tables import alerts, changes, crontab, nodes, output, runs
 from dcron.store import listings
-from dcron.store.audit_log import changed_by
-from dcron.store.search_terms import first_due, of_task
-from dcron.unreadable import UnreadableTime
+from dcron.store.changes import COLUMNS, change_from
+from dcron.store.tasks.search_terms import first_due, of_task
+from dcron.values.unreadable import UnreadableTime
 
 MOST = 500
 """Alerts in one round of statements."""
@@ -60,7 +61,7 @@ class _Facts:
         self._nodes = {row.id: row for row in self._rows(_NODES, owners)}
         of_alerts = [each.id for each in found if each.task_id is not None]
         change_ids = {row.id: row.change_id for row in self._rows(_changes(), of_alerts)}
-        changed = {row.id: row for row in self._rows(_CHANGES, change_ids.values())}
+        changed = {row.id: change_from(row) for row in self._rows(_CHANGES, change_ids.values())}
         self._changes = {alert_id: changed.get(change_id) for alert_id, change_id in change_ids.items()}
 
     def all(self, now: datetime, *, with_output: bool) -> Iterator[AlertFacts]:
@@ -69,13 +70,14 @@ class _Facts:
             task = self._tasks.get(alert.task_id)
             run = self._runs.get(alert.last_run_id or alert.run_id or 0)
             success = self._runs.get(task.success_id) if task else None
+            first_bad = self._origin(self._runs.get(alert.run_id or 0))
             yield AlertFacts(
                 alert,
                 run,
                 task.timezone if task else None,
                 success,
                 _readable(task.next_due) if task and task.enabled else None,
-                self._blame(alert, success),
+                blame(alert, self._changes.get(alert.id), first_bad, self._origin(success)),
                 last_lines(self._connection, run.id) if with_output and run and run.started_at else (),
             )
 
@@ -84,49 +86,13 @@ class _Facts:
         known = sorted({each for each in ids if each is not None})
         return self._connection.execute(query, {"ids": known}).all() if known else ()
 
-    # What changed before it began -------------------------------------------------------------------
-
-    def _blame(self, alert: Alert, success: Run | None) -> Blame | None:
-        """Return the change of the task before its first bad run, else what is new about that run."""
-        run = self._runs.get(alert.run_id or 0)
-        began = (run.started_at or min(run.due_at, alert.opened_at)) if run else alert.opened_at
-        if success and success.started_at and success.started_at >= began:
-            return None  # it succeeds while the alert is open: a task that is too short, for example
-        return self._change_before(alert, success, began) or (self._news(run, success) if run else None)
-
-    def _change_before(self, alert: Alert, success: Run | None, began: datetime) -> Blame | None:
-        row = self._changes.get(alert.id)
-        if row is None or isinstance(row.at, UnreadableTime) or row.at > began:
+    def _origin(self, run: Run | None) -> Origin | None:
+        """Return where the run ran, and what it had there."""
+        if run is None:
             return None
-        if success and success.started_at and success.started_at >= row.at:
-            return None  # it has succeeded since then
-        after = humanize.span((began - row.at).total_seconds())
-        by = changed_by(row.actor, row.login)
-        if row.action == "add":
-            return Blame(row.at, f"began {after} after it was added by {by}")
-        if not (isinstance(row.before, dict) and isinstance(row.after, dict)):
-            return None
-        note = f" ({row.note})" if row.note else ""
-        text = f"began {after} after a change by {by}{note}"
-        return Blame(row.at, text, difference(row.before, row.after), row.id)
-
-    def _news(self, run: Run, success: Run | None) -> Blame | None:
-        """Return what is new about the run since the last success: release, time zones or node."""
-        if success is None or run.owner is None or success.owner is None:
-            return None
-        now, then = self._nodes.get(run.owner), self._nodes.get(success.owner)
-        where, before = node_name(run.owner), node_name(success.owner)
-        if now and then and now.version != then.version:
-            release = f"began with release {now.version} of dcron on {where}"
-            return Blame(now.started_at, f"{release}; the last success had {then.version}")
-        zones, old_zones = self._tzdata.get(run.id), self._tzdata.get(success.id)
-        if zones and old_zones and zones != old_zones:
-            return Blame(None, f"began with time zones {zones}; the last success had {old_zones}")
-        if where == before:
-            return None
-        if now and success.finished_at and now.started_at > success.finished_at:
-            return Blame(now.started_at, f"began on {where}, which is new since the last success on {before}")
-        return Blame(None, f"began on {where}; the last success was on {before}")
+        node = self._nodes.get(run.owner)
+        version, began_at = (node.version, node.started_at) if node else (None, None)
+        return Origin(run, version, began_at, self._tzdata.get(run.id))
 
 
 @cache
@@ -157,7 +123,7 @@ def _changes() -> Executable:
 _RUNS = select(*listings.LIGHT).where(runs.c.id.in_(_IDS))
 _TZDATA = select(runs.c.id, runs.c.tzdata).where(runs.c.id.in_(_IDS))
 _NODES = select(nodes.c.id, nodes.c.version, nodes.c.started_at).where(nodes.c.id.in_(_IDS))
-_CHANGES = select(changes).where(changes.c.id.in_(_IDS))
+_CHANGES = select(*COLUMNS).where(changes.c.id.in_(_IDS))
 
 
 def _readable(at: datetime | None) -> datetime | None:

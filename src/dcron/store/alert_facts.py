@@ -7,7 +7,8 @@ from sqlalchemy import Connection
 
 from dcron.model import Notification
 from dcron.presentation.alert_message import MOST_IN_FULL, AlertItem
-from dcron.store import alert_causes, alert_list
+from dcron.store import alert_causes
+from dcron.store.alerts import listing as alert_list
 
 
 def read(connection: Connection, rows: Sequence[Notification], now: datetime) -> list[AlertItem]:

@@ -10,23 +10,19 @@ from datetime import datetime
 from secrets import choice
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select
+from sqlalchemy import Connection, insert
 from sqlalchemy.exc import StatementError
 
 from dcron.errors import ROW_ERRORS
-from dcron.model import DEFINITION_FIELDS, SPEC_DEFAULTS, Definition, Task
+from dcron.model import DEFINITION_FIELDS, Task
+from dcron.policy.history import BY_SQL, RecordedChange
 from dcron.policy.ownership import ownership_of
-from dcron.schema import changes
+from dcron.schema.tables import changes
+from dcron.store import changes as read
 
-TASK_ACTIONS = ("add", "set", "rm", "pause", "resume", "restore", "retire")
-"""Changes of a task itself: each has the task's state before and after. Other actions are about its runs."""
 CONFIG = "config"
 """The action of a change of a setting."""
-BY_SQL = "sql"
-"""The actor and the way of a change that was made with plain SQL."""
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
-_TIMES = ("not_before", "not_after")
-_TUPLES = ("argv", *(name for name, default in SPEC_DEFAULTS.items() if isinstance(default, tuple)))
 
 
 def new_batch() -> str:
@@ -178,7 +174,7 @@ def record_database(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
 ) -> None:
-    """Record an incident of the database itself: an `epoch`, or a step of its `clock`."""
+    """Record an incident of the database itself: an `epoch`, a step of its `clock`, an `outage`."""
     values = {"kind": "database", "before": dict(before), "after": dict(after)}
     connection.execute(insert(changes).values(_by(now, author, action) | values))
 
@@ -188,7 +184,7 @@ def record_sql_edits(connection: Connection, now: datetime, found: Collection[Ta
 
     Each is a batch of its own. Who did it is unknown. A row that the audit log cannot take is left out.
     """
-    last = last_versions(connection, [task.id for task in found])
+    last = read.last_versions(connection, [task.id for task in found])
     for task in found:
         known = last.get(task.id, 0)
         # A task of dcron without changes: they have been pruned.
@@ -197,7 +193,7 @@ def record_sql_edits(connection: Connection, now: datetime, found: Collection[Ta
                 _record_sql_edit(connection, now, task)
 
 
-def record_sql_deletion(connection: Connection, now: datetime, last: Row[Any]) -> None:
+def record_sql_deletion(connection: Connection, now: datetime, last: RecordedChange) -> None:
     """Record that a task was deleted with plain SQL after `last`, the latest change with its state."""
     about = {"task_id": last.task_id, "task": last.task, "version": last.version}
     states = {"before": last.after or last.before, "after": None, "login": None}
@@ -205,7 +201,7 @@ def record_sql_deletion(connection: Connection, now: datetime, last: Row[Any]) -
 
 
 def _record_sql_edit(connection: Connection, now: datetime, task: Task) -> None:
-    state = last_state(connection, task.id)
+    state = read.last_of_task(connection, task.id)
     before = state and (state.after or state.before)
     values = _change(now, Author(BY_SQL, BY_SQL), "set" if before else "add", task)
     states = {"before": before and dict(before), "after": _state_of(task)}
@@ -220,33 +216,6 @@ def _change(now: datetime, author: Author, action: str, task: Task) -> dict[str,
 def _by(now: datetime, author: Author, action: str) -> dict[str, Any]:
     by = {"actor": author.name, "via": author.via, "note": author.note, "batch": author.batch}
     return {"at": now, "action": action, **by}
-
-
-# Read -------------------------------------------------------------------------------------------------
-
-
-def last_of_name(connection: Connection, task: str) -> Row[Any] | None:
-    """Return the latest change of the task of this name."""
-    query = select(changes).where(changes.c.task == task).order_by(changes.c.id.desc()).limit(1)
-    return connection.execute(query).first()
-
-
-def last_versions(connection: Connection, task_ids: Sequence[int]) -> dict[int, int]:
-    """Return the version of each task after its last change, by task id; tasks without one are left out."""
-    of_tasks = changes.c.task_id.in_(task_ids), changes.c.version.is_not(None)
-    query = select(changes.c.task_id, func.max(changes.c.version)).where(*of_tasks)
-    return {row[0]: row[1] for row in connection.execute(query.group_by(changes.c.task_id))}
-
-
-def last_state(connection: Connection, task_id: int) -> Row[Any] | None:
-    """Return the latest change of this task that has its state."""
-    of_task = changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS)
-    return connection.execute(select(changes).where(*of_task).order_by(changes.c.id.desc()).limit(1)).first()
-
-
-def changed_by(actor: str, login: str | None) -> str:
-    """Return the actor, with the database login (on SQLite the account) if its name differs."""
-    return actor if login in (None, actor.partition("@")[0]) else f"{actor} (as {login})"
 
 
 # The state of a task in a change ----------------------------------------------------------------------
@@ -270,17 +239,3 @@ def _pause_of(task: Task) -> dict[str, Any] | None:
 
 def _text(value: Any) -> Any:
     return str(value) if isinstance(value, datetime) else value
-
-
-def definition_in(state: Any) -> Definition | None:
-    """Return the definition in the state of a change; None where the change holds something else."""
-    if not isinstance(state, Mapping) or "schedule" not in state:
-        return None
-    values = {name: state[name] for name in DEFINITION_FIELDS if name in state}
-    for name in _TIMES:
-        if values.get(name):
-            values[name] = datetime.fromisoformat(values[name])
-    for name in _TUPLES:
-        if values.get(name) is not None:
-            values[name] = tuple(values[name])
-    return Definition(**values)

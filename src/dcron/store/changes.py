@@ -1,127 +1,29 @@
-"""Queries of the audit log for `dcron history`, `undo` and `--at`."""
+"""Queries of the audit log. All that reads it reads it here."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Select, func, or_, select
 
-from dcron.errors import ROW_ERRORS
-from dcron.model import DEFINITION_FIELDS, Definition, Task
-from dcron.policy.ownership import UNOWNED, Ownership, ownership_of
+from dcron.model import LAST_RUN
+from dcron.policy.history import BY_SQL, TASK_ACTIONS, RecordedChange
 from dcron.policy.selectors import Selector
-from dcron.schema import changes, crontab
+from dcron.policy.statistics import Span
+from dcron.schema.tables import changes, crontab
 from dcron.store import selectors
-from dcron.store.audit_log import TASK_ACTIONS, changed_by, definition_in
-from dcron.store.tasks import begins_with
+from dcron.store.selectors import begins_with
+from dcron.values.unreadable import UnreadableTime
 
-APPLIED = "applied"
 PAGE = 500
-"""Ids in one statement."""
-
-
-@dataclass(frozen=True)
-class Pause:
-    """A pause, as a change has it."""
-
-    reason: str | None = None
-    by: str | None = None
-    at: datetime | None = None
-    until: datetime | None = None
-
-    def is_like(self, other: "Pause | None") -> bool:
-        """Return whether the other pause has the same reason and end; who began it when does not count."""
-        return other is not None and (self.reason, self.until) == (other.reason, other.until)
-
-
-@dataclass(frozen=True)
-class TaskState:
-    """A task before or after a change: all that a person has decided about it."""
-
-    definition: Definition
-    pause: Pause | None = None
-    """None: it was not paused."""
-    once: bool = False
-    ownership: Ownership = UNOWNED
-
-    def is_like(self, other: "TaskState | None", *, owned_alike: bool = True) -> bool:
-        """Return whether the other state is the same; with `owned_alike`, also whose the task is."""
-        if other is None or self.definition != other.definition or self.once != other.once:
-            return False
-        if owned_alike and self.ownership != other.ownership:
-            return False
-        return self.pause.is_like(other.pause) if self.pause else other.pause is None
-
-
-def state_of(task: Task) -> TaskState:
-    """Return the present state of a task."""
-    pause = Pause(task.paused_reason, task.paused_by, task.paused_at, task.paused_until)
-    return TaskState(task.definition(), None if task.enabled else pause, task.once, ownership_of(task))
-
-
-@dataclass(frozen=True)
-class RecordedChange:
-    """An entry of the audit log."""
-
-    id: int
-    at: datetime
-    actor: str
-    action: str
-    kind: str
-    """The kind of the subject: task, run, calendar, queue, setting, node, freeze, alert or database."""
-    task_id: int | None
-    task: str | None
-    version: int | None
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-    login: str | None
-    via: str | None
-    note: str | None
-    batch: str | None
-    undoes: int | None
-
-    @property
-    def author(self) -> str:
-        """The actor, with the database login if its name differs."""
-        return changed_by(self.actor, self.login)
-
-    @property
-    def subject(self) -> str:
-        """The name of the changed task, run, calendar and so on."""
-        values = self.after or self.before or {}
-        if self.kind == "setting":
-            return next(iter(values), "")
-        return self.task or str(values.get("subject" if self.kind == "alert" else "name", ""))
-
-    @property
-    def has_states(self) -> bool:
-        """Whether it has the state of a task before and after."""
-        return self.action in TASK_ACTIONS and self.task_id is not None
-
-    @property
-    def state_before(self) -> TaskState | None:
-        """The task before; None if it did not exist, or if the change has no such state."""
-        return _state(self.before)
-
-    @property
-    def state_after(self) -> TaskState | None:
-        """The task after; None if it was removed, or if the change has no such state."""
-        if self.action == "pause" and "schedule" not in (self.after or {}):  # as earlier versions wrote it
-            before = _state(self.before)
-            pause = Pause(reason=(self.after or {}).get("reason"), by=self.actor, at=self.at)
-            return before and replace(before, pause=pause)
-        return _state(self.after)
-
-    @property
-    def fields(self) -> list[str]:
-        """The names of the changed fields, with `pause` and `source`; `applied` if it is the only one."""
-        before, after = self.before or {}, self.after or {}
-        if not before or not after:
-            return []
-        names = (*DEFINITION_FIELDS, "pause", "source", APPLIED) if self.has_states else after.keys()
-        found = [name for name in names if before.get(name) != after.get(name)]
-        return found if found == [APPLIED] else [name for name in found if name != APPLIED]
+"""Ids in one statement, and changes in a page of a span."""
+MOST_OF_TASK = 1_000
+MOST_IN_SPAN = 1_000
+_LOOKED_AT = 10_000
+"""Changes that a query searches for those of one kind that have no index of their own."""
+_BY_PEOPLE = tuple(action for action in TASK_ACTIONS if action != "retire")
+"""A one-off leaves the crontab by itself."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +40,7 @@ class ChangeFilter:
     selector: Selector | None = None
 
 
-_COLUMNS = [changes.c[name] for name in RecordedChange.__dataclass_fields__]
+COLUMNS = [changes.c[name] for name in RecordedChange.__dataclass_fields__]
 
 
 def page(
@@ -158,48 +60,114 @@ def page(
         query = query.where(selectors.condition(criteria.selector, changes.c.task_id))
     if before_id is not None:
         query = query.where(changes.c.id < before_id)
-    return [_change(row) for row in connection.execute(query.limit(limit))]
+    return [change_from(row) for row in connection.execute(query.limit(limit))]
 
 
 def by_id(connection: Connection, change_id: int) -> RecordedChange | None:
     """Return the change of this id."""
-    row = connection.execute(select(*_COLUMNS).where(changes.c.id == change_id)).first()
-    return _change(row) if row else None
+    row = connection.execute(select(*COLUMNS).where(changes.c.id == change_id)).first()
+    return change_from(row) if row else None
+
+
+def last_of_name(connection: Connection, task: str) -> RecordedChange | None:
+    """Return the latest change of the task of this name."""
+    row = connection.execute(_newest().where(changes.c.task == task).limit(1)).first()
+    return change_from(row) if row else None
+
+
+def task_of_name(connection: Connection, name: str, at: datetime) -> int | None:
+    """Return the id of the task that was last changed under this name, at this time or before."""
+    of_name = select(changes.c.id).where(changes.c.task == name).order_by(changes.c.id.desc())
+    near = of_name.limit(_LOOKED_AT).subquery()
+    query = select(changes.c.task_id).where(changes.c.id.in_(select(near.c.id)), changes.c.at <= at)
+    return connection.scalar(query.order_by(changes.c.id.desc()).limit(1))
 
 
 def undos_of(connection: Connection, change_ids: Sequence[int]) -> dict[int, RecordedChange]:
     """Return, by the ids of those of these changes that were undone, the latest change that undoes each."""
     pages = (change_ids[start : start + PAGE] for start in range(0, len(change_ids), PAGE))
     later = changes.c.id > changes.c.undoes  # a row that was written by hand may undo itself
-    queries = (select(*_COLUMNS).where(changes.c.undoes.in_(page), later) for page in pages)
-    found = (_change(row) for query in queries for row in connection.execute(query.order_by(changes.c.id)))
+    queries = (select(*COLUMNS).where(changes.c.undoes.in_(page), later) for page in pages)
+    found = (
+        change_from(row) for query in queries for row in connection.execute(query.order_by(changes.c.id))
+    )
     return {change.undoes: change for change in found if change.undoes is not None}
 
 
 def of_batch(connection: Connection, batch: str) -> list[RecordedChange]:
     """Return the changes of a batch, the oldest first."""
-    query = select(*_COLUMNS).where(changes.c.batch == batch).order_by(changes.c.id)
-    return [_change(row) for row in connection.execute(query)]
+    query = select(*COLUMNS).where(changes.c.batch == batch).order_by(changes.c.id)
+    return [change_from(row) for row in connection.execute(query)]
+
+
+def last_versions(connection: Connection, task_ids: Sequence[int]) -> dict[int, int]:
+    """Return the version of each task after its last change, by task id; tasks without one are left out."""
+    of_tasks = changes.c.task_id.in_(task_ids), changes.c.version.is_not(None)
+    query = select(changes.c.task_id, func.max(changes.c.version)).where(*of_tasks)
+    return {row[0]: row[1] for row in connection.execute(query.group_by(changes.c.task_id))}
 
 
 def last_of_task(connection: Connection, task_id: int) -> RecordedChange | None:
     """Return the latest change that has the state of this task."""
     query = _newest().where(changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS))
     row = connection.execute(query.limit(1)).first()
-    return _change(row) if row else None
+    return change_from(row) if row else None
+
+
+def first_of_task(connection: Connection, task_id: int) -> RecordedChange | None:
+    """Return the oldest change on record that has the state of this task."""
+    of_task = select(*COLUMNS).where(changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS))
+    row = connection.execute(of_task.order_by(changes.c.id).limit(1)).first()
+    return change_from(row) if row else None
 
 
 def latest_of_task(connection: Connection, task_id: int, limit: int) -> list[RecordedChange]:
     """Return the latest changes that have the state of this task, the latest first."""
     query = _newest().where(changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS))
-    return [_change(row) for row in connection.execute(query.limit(limit))]
+    return [change_from(row) for row in connection.execute(query.limit(limit))]
+
+
+def typed_of_task(connection: Connection, task_id: int) -> list[RecordedChange]:
+    """Return the latest MOST_OF_TASK changes that have the state of this task, the oldest first.
+
+    Those with plain SQL are left out: their time is that of the agent that noticed them.
+    """
+    of_task = select(changes.c.id).where(changes.c.task_id == task_id).order_by(changes.c.id.desc())
+    near = select(of_task.limit(_LOOKED_AT).subquery().c.id)
+    typed = (changes.c.action.in_(TASK_ACTIONS), changes.c.via.is_distinct_from(BY_SQL))
+    query = _newest().where(changes.c.id.in_(near), *typed).limit(MOST_OF_TASK)
+    return [change_from(row) for row in connection.execute(query)][::-1]
 
 
 def of_task_after(connection: Connection, task_id: int, change_id: int) -> list[RecordedChange]:
     """Return the later changes that have the state of this task, the oldest first."""
     of_task = changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS), changes.c.id > change_id
-    query = select(*_COLUMNS).where(*of_task).order_by(changes.c.id)
-    return [_change(row) for row in connection.execute(query)]
+    query = select(*COLUMNS).where(*of_task).order_by(changes.c.id)
+    return [change_from(row) for row in connection.execute(query)]
+
+
+def in_span(
+    connection: Connection, span: Span, chosen: Collection[int] | None = None
+) -> tuple[list[RecordedChange], bool]:
+    """Return the changes of tasks in the span, and its freezes, the latest first, and whether there are more.
+
+    With `chosen`, only those of tasks of these ids.
+    """
+    found: list[RecordedChange] = []
+    before = LAST_RUN
+    while len(found) <= MOST_IN_SPAN:
+        some = page(connection, ChangeFilter(), PAGE, before)
+        readable = [each for each in some if not isinstance(each.at, UnreadableTime)]
+        found += [each for each in readable if span.start <= each.at < span.end and _is_shown(each, chosen)]
+        if len(some) < PAGE or any(each.at < span.start for each in readable):
+            break
+        before = some[-1].id
+    return found[:MOST_IN_SPAN], len(found) > MOST_IN_SPAN
+
+
+def _is_shown(change: RecordedChange, chosen: Collection[int] | None) -> bool:
+    is_of_task = change.action in _BY_PEOPLE and change.task_id is not None
+    return (change.kind == "freeze" or is_of_task) and (chosen is None or change.task_id in chosen)
 
 
 # The crontab at a time --------------------------------------------------------------------------------
@@ -262,33 +230,14 @@ def without_changes(connection: Connection) -> list[int]:
 def _of_ids(connection: Connection, ids: Select[Any]) -> list[RecordedChange]:
     found = list(connection.scalars(ids))
     pages = (found[start : start + PAGE] for start in range(0, len(found), PAGE))
-    queries = (select(*_COLUMNS).where(changes.c.id.in_(page)) for page in pages)
-    return [_change(row) for query in queries for row in connection.execute(query)]
+    queries = (select(*COLUMNS).where(changes.c.id.in_(page)) for page in pages)
+    return [change_from(row) for query in queries for row in connection.execute(query)]
 
 
 def _newest() -> Select[Any]:
-    return select(*_COLUMNS).order_by(changes.c.id.desc())
+    return select(*COLUMNS).order_by(changes.c.id.desc())
 
 
-def _change(row: Any) -> RecordedChange:
+def change_from(row: Any) -> RecordedChange:
+    """Return the change in a row of COLUMNS."""
     return RecordedChange(**row._mapping)
-
-
-def _state(written: dict[str, Any] | None) -> TaskState | None:
-    """Return the state in a change; None if there is none, or none that can be read."""
-    try:
-        definition = definition_in(written)
-        if definition is None or written is None:
-            return None
-        pause = _pause(written.get("pause"))
-        ownership = Ownership(written.get("source"), written.get("applied"))
-        return TaskState(definition, pause, bool(written.get("once")), ownership)
-    except ROW_ERRORS:
-        return None
-
-
-def _pause(written: dict[str, Any] | None) -> Pause | None:
-    if not written:
-        return None
-    times = {name: datetime.fromisoformat(written[name]) for name in ("at", "until") if written.get(name)}
-    return Pause(reason=written.get("reason"), by=written.get("by"), **times)

@@ -29,8 +29,10 @@ from sqlalchemy import (
 
 from dcron.database import Reply
 from dcron.model import Freeze
-from dcron.policy.freezes import FrozenTime
-from dcron.schema import NOT_THAWED, Instant, freezes
+from dcron.policy.starting.freezes import FrozenTime
+from dcron.schema.conditions import NOT_THAWED
+from dcron.schema.tables import freezes
+from dcron.schema.types import Instant
 
 _NAMES = [*Freeze.__dataclass_fields__]
 _COLUMNS = [freezes.c[name] for name in _NAMES]

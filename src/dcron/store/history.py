@@ -8,42 +8,15 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, func, or_, select, text
 
 from dcron.model import Event, Run, Trigger
-from dcron.schema import ALIVE, DUE, FINISHED, UNHANDLED, WAITING, changes, events, nodes, queues, runs
-from dcron.store.audit_log import BY_SQL, changed_by
+from dcron.schema.conditions import ALIVE, DUE, FINISHED, UNHANDLED, WAITING
+from dcron.schema.tables import events, nodes, queues, runs
 from dcron.store.listings import LIGHT, light_run
 
 MOST_UNFINISHED = 500
-MOST_CHANGES = 1000
 MOST_COUNTED = 1000
 _LOOKED_AT = 1000
 """Rows that a query searches for those of one kind that have no index of their own."""
-_TASK_ACTIONS = ("add", "set", "rm", "pause", "resume")
-"""Changes of a task itself; other actions are about its runs."""
 _LATEST_FIRST = (runs.c.scheduled_for.desc(), runs.c.id.desc())
-
-
-@dataclass(frozen=True)
-class AuditEntry:
-    """A change of a task."""
-
-    at: datetime
-    actor: str
-    action: str
-    task: str
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-    login: str | None
-
-    @property
-    def author(self) -> str:
-        """The actor, with the database login if its name differs."""
-        return changed_by(self.actor, self.login)
-
-    @property
-    def pause_reason(self) -> str | None:
-        """The reason of a change that is a pause. Earlier versions wrote it outside the state."""
-        after = self.after or {}
-        return (after.get("pause") or after).get("reason")
 
 
 @dataclass(frozen=True)
@@ -115,26 +88,6 @@ def alive_at(connection: Connection, run: Run, at: datetime, limit: int) -> list
         query = select(*LIGHT).where(runs.c.id.in_(select(near.c.id)), *alive_then)
         found += [light_run(row) for row in connection.execute(query.order_by(runs.c.id).limit(limit))]
     return found[:limit]
-
-
-def task_changes(connection: Connection, task_id: int) -> list[AuditEntry]:
-    """Return the latest MOST_CHANGES changes of the task itself, the oldest first."""
-    of_task = select(changes.c.id).where(changes.c.task_id == task_id)
-    near = of_task.order_by(changes.c.id.desc()).limit(_LOOKED_AT * 10).subquery()
-    columns = [changes.c[name] for name in AuditEntry.__dataclass_fields__]
-    # A change with plain SQL has the time at which an agent planned the task.
-    is_typed = changes.c.via.is_distinct_from(BY_SQL)
-    own = (changes.c.id.in_(select(near.c.id)), changes.c.action.in_(_TASK_ACTIONS), is_typed)
-    query = select(*columns).where(*own).order_by(changes.c.id.desc()).limit(MOST_CHANGES)
-    return [AuditEntry(**row._mapping) for row in connection.execute(query)][::-1]
-
-
-def task_of_name(connection: Connection, name: str, at: datetime) -> int | None:
-    """Return the id of the task that was last changed under this name, at this time or before."""
-    of_name = select(changes.c.id).where(changes.c.task == name).order_by(changes.c.id.desc())
-    near = of_name.limit(_LOOKED_AT).subquery()
-    query = select(changes.c.task_id).where(changes.c.id.in_(select(near.c.id)), changes.c.at <= at)
-    return connection.scalar(query.order_by(changes.c.id.desc()).limit(1))
 
 
 def last_node(connection: Connection, before: datetime) -> Any:

@@ -1,4 +1,4 @@
-"""Late runs in queries: those that are late by `policy.lateness`."""
+"""Late runs in queries: those that are late by `policy.conditions.lateness`."""
 
 from datetime import datetime
 from functools import cached_property
@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, or_
 
-from dcron.policy.freezes import NEVER, FrozenTime
-from dcron.policy.lanes import MANUAL, TRIAL, Lane
-from dcron.policy.lateness import late_before
-from dcron.schema import runs
+from dcron.policy.conditions.lateness import late_before
+from dcron.policy.starting.freezes import NEVER, FrozenTime
+from dcron.policy.starting.lanes import MANUAL, TRIAL, Lane
+from dcron.schema.tables import runs
 from dcron.store import freezes
 
 

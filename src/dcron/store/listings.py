@@ -25,16 +25,17 @@ from sqlalchemy import (
 
 from dcron.database import Reply, one_of
 from dcron.model import Run, Task
-from dcron.policy import Lane
-from dcron.schema import ALIVE, DEAD, DUE, FINISHED, NO_TRIAL, WAITING, changes, crontab, runs
-from dcron.store import planning, tasks
+from dcron.policy.starting.lanes import Lane
+from dcron.schema.conditions import ALIVE, DEAD, DUE, FINISHED, NO_TRIAL, WAITING
+from dcron.schema.tables import changes, crontab, runs
 from dcron.store.lateness import Lateness, is_requested
-from dcron.store.runs import run_from, run_of
-from dcron.store.search_terms import (
+from dcron.store.planning import planning
+from dcron.store.runs.rows import run_from, run_of
+from dcron.store.tasks import rows as tasks
+from dcron.store.tasks.search_terms import (
     RUN_FIELDS,
     TASK_FIELDS,
     TASK_ORDERS,
-    Term,
     conditions,
     first_due,
     has_dead_letter,
@@ -43,6 +44,7 @@ from dcron.store.search_terms import (
     of_latest,
     of_task,
 )
+from dcron.values.lists import DeadLettersPage, DeadTask, RunCursor, RunListFilter, RunsPage, Term
 
 MOST_IDS = 1_000_000
 """Most ids in a list: 8 MB."""
@@ -236,7 +238,7 @@ def count_dead(connection: Connection, most: int) -> int:
 
 
 class LateTasks(NamedTuple):
-    """Tasks with a late run, as `policy.lateness` defines it."""
+    """Tasks with a late run, as `policy.conditions.lateness` defines it."""
 
     number: int
     since: datetime | None
@@ -273,34 +275,6 @@ def _late_tasks(
 
 
 # Runs -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RunListFilter:
-    """Which runs to list."""
-
-    task_id: int | None = None
-    node_id: str | None = None
-    node_since: datetime | None = None
-    """When that node started: none of its runs ended before."""
-    terms: Sequence[Term] = ()
-
-
-@dataclass(frozen=True)
-class RunCursor:
-    """The last run of a page of finished runs; the next page begins behind it."""
-
-    finished_at: datetime
-    id: int
-
-
-@dataclass(frozen=True)
-class RunsPage:
-    """Finished runs, the latest first."""
-
-    runs: Sequence[Run]
-    end: RunCursor | None
-    """None when this is the last page."""
 
 
 def light_run(row: Row[Any]) -> Run:
@@ -362,26 +336,6 @@ def unfinished_runs(connection: Connection, only: RunListFilter, limit: int, now
     waiting = query.where(text(WAITING), runs.c.task_id.in_((only.task_id, -only.task_id)))
     rows = connection.execute(waiting.order_by((runs.c.id + 0).desc()).limit(limit))
     return [light_run(row) for row in rows] + found
-
-
-@dataclass(frozen=True)
-class DeadLettersPage:
-    """Dead letters, the newest first."""
-
-    runs: Sequence[Run]
-    end: int | None
-    """The id of the last run searched; None when this is the last page."""
-
-
-@dataclass(frozen=True)
-class DeadTask:
-    """A task with dead letters; it may have been removed."""
-
-    task_id: int
-    name: str
-    count: int
-    first: Run
-    last: Run
 
 
 def dead_tasks(connection: Connection, terms: Sequence[Term], limit: int, now: datetime) -> list[DeadTask]:

@@ -27,7 +27,8 @@ from sqlalchemy import (
 
 from dcron.database import Database
 from dcron.migrations import VERSION_TABLE
-from dcron.schema import SCHEMA_VERSION, Instant, maintenance_jobs
+from dcron.schema.tables import SCHEMA_VERSION, maintenance_jobs
+from dcron.schema.types import Instant
 
 HOLD = 45.0
 """Seconds for which a node holds a job without renewing."""
@@ -63,6 +64,8 @@ class Hold:
     def __init__(self, job: str, holder: str) -> None:
         """`holder` is the ID of the node, or of another process that does the job."""
         self.job, self.holder = job, holder
+        self.kept: Mapping[str, Any] | None = None
+        """The position that stays in the row, whatever is done; None: the row has that of the last step."""
         self._renewed_at = monotonic()
 
     @property
@@ -72,7 +75,8 @@ class Hold:
 
     def renew(self, connection: Connection, now: datetime, position: Mapping[str, Any]) -> None:
         """Extend the hold in this transaction, and note the position. Raises HoldLost."""
-        renewal = self._held().values(held_until=now + timedelta(seconds=HOLD), position=dict(position))
+        noted = dict(position if self.kept is None else self.kept)
+        renewal = self._held().values(held_until=now + timedelta(seconds=HOLD), position=noted)
         if connection.execute(renewal).rowcount != 1:
             raise HoldLost(self.job)
         self._renewed_at = monotonic()
@@ -161,15 +165,20 @@ def due_at(connection: Connection, name: str) -> datetime | None:
     return connection.scalar(select(maintenance_jobs.c.due_at).where(maintenance_jobs.c.name == name))
 
 
-def due() -> Select[Any]:
-    """Select the name of a job that is due and free. The parameters are those of `due_values`."""
-    of_these = maintenance_jobs.c.name.in_(bindparam("jobs", expanding=True))
-    return select(maintenance_jobs.c.name).where(of_these, _IS_DUE).limit(1)
+def due(jobs: str) -> Select[Any]:
+    """Select the name of the job that has been due for longest, of those that are free.
+
+    `jobs` is the parameter with the names of the jobs; the others are those of `due_values`.
+    """
+    of_these = maintenance_jobs.c.name.in_(bindparam(jobs, expanding=True))
+    return (
+        select(maintenance_jobs.c.name).where(of_these, _IS_DUE).order_by(maintenance_jobs.c.due_at).limit(1)
+    )
 
 
-def due_values(jobs: Collection[str], now: datetime) -> dict[str, Any]:
-    """Return the parameters of `due`: the names of the jobs, and the time."""
-    return {"jobs": list(jobs), **_times(now)}
+def due_values(now: datetime, **jobs: Collection[str]) -> dict[str, Any]:
+    """Return the parameters of `due`: the time, and the names of the jobs of each parameter."""
+    return {name: list(names) for name, names in jobs.items()} | _times(now)
 
 
 def take(connection: Connection, name: str, holder: str, now: datetime) -> Mapping[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Read what happened in a span: the runs that did not succeed, the nodes that died, and the changes.
+"""Read what happened in a span: the runs that did not succeed, and the nodes that died.
 
 Every query reads a range of an index, and a long one page by page.
 """
@@ -10,18 +10,17 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, case, func, or_, select, text
 
-from dcron.model import LAST_RUN, Run, RunState, SkipCode
+from dcron.model import Run, RunState, SkipCode
 from dcron.policy.statistics import Span
-from dcron.schema import FINISHED, NO_TRIAL, changes, crontab, nodes, runs
+from dcron.schema.conditions import FINISHED, NO_TRIAL
+from dcron.schema.tables import crontab, nodes, runs
 from dcron.store import listings
-from dcron.store.audit_log import TASK_ACTIONS, changed_by
-from dcron.store.finished_runs import Place
-from dcron.store.search_terms import has_failed
-from dcron.unreadable import UnreadableTime
+from dcron.store.statistics.finished_runs import Place
+from dcron.store.tasks.search_terms import has_failed
+from dcron.values.unreadable import UnreadableTime
 
 WINDOW = 5_000
 """Finished runs that one query searches for those that did not succeed: some 25 ms."""
-MOST_CHANGES = 1_000
 MOST_NODES = 1_000
 _PAGE = 500
 _FAILURES = [state for state in RunState if state.is_failure]
@@ -134,59 +133,6 @@ def lost_nodes(connection: Connection, span: Span) -> list[LostNode]:
     query = select(nodes.c.id, nodes.c.name, nodes.c.died_at).where(*died, nodes.c.died_how == "dead")
     rows = connection.execute(query.order_by(nodes.c.died_at).limit(MOST_NODES))
     return [LostNode(**row._mapping) for row in rows if not isinstance(row.died_at, UnreadableTime)]
-
-
-@dataclass(frozen=True)
-class Change:
-    """An entry of the audit log."""
-
-    id: int
-    at: datetime
-    author: str
-    action: str
-    task: str | None
-    fields: Sequence[str]
-    """The names of the fields that it changed."""
-
-
-def changes_since(
-    connection: Connection, span: Span, chosen: Collection[int] | None = None
-) -> tuple[list[Change], bool]:
-    """Return the changes of tasks in the span, and its freezes, the latest first, and whether there are more.
-
-    With `chosen`, only those of tasks of these ids.
-    """
-    found: list[Change] = []
-    before = LAST_RUN
-    while True:
-        query = select(changes).where(changes.c.id < before).order_by(changes.c.id.desc())
-        rows = connection.execute(query.limit(_PAGE)).all()
-        for row in rows:
-            if isinstance(row.at, UnreadableTime):
-                continue
-            if row.at < span.start:
-                return found, False
-            is_shown = row.kind == "freeze" or (row.action in _SHOWN and row.task_id is not None)
-            if is_shown and row.at < span.end:
-                if chosen is not None and row.task_id not in chosen:
-                    continue
-                if len(found) == MOST_CHANGES:
-                    return found, True
-                found.append(_change(row))
-        if len(rows) < _PAGE:
-            return found, False
-        before = rows[-1].id
-
-
-_SHOWN = tuple(action for action in TASK_ACTIONS if action != "retire")
-"""Changes that people make: a one-off leaves the crontab by itself."""
-
-
-def _change(row: Any) -> Change:
-    before = row.before if isinstance(row.before, dict) else {}
-    after = row.after if isinstance(row.after, dict) else {}
-    fields = [name for name in after if before.get(name) != after[name]] if before and after else []
-    return Change(row.id, row.at, changed_by(row.actor, row.login), row.action, row.task, fields)
 
 
 def _pages(ids: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -1,11 +1,12 @@
 """Find tasks by their labels."""
 
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Integer, and_, bindparam, func, select
 
-from dcron.policy.selectors import Requirement, Selector
-from dcron.schema import crontab, task_labels
+from dcron.policy.selectors import NamedTasks, Requirement, Selector
+from dcron.schema.tables import crontab, task_labels
 
 
 def condition(selector: Selector, task_id: Any = crontab.c.id) -> ColumnElement[bool]:
@@ -13,7 +14,15 @@ def condition(selector: Selector, task_id: Any = crontab.c.id) -> ColumnElement[
 
     An index of `task_labels` serves each part that is not negated. A task that was removed has no labels.
     """
+    if isinstance(selector, NamedTasks):
+        return of_ids(task_id, selector.ids)
     return and_(*(_holds(part, task_id) for part in selector.parts))
+
+
+def of_ids(task_id: Any, ids: Collection[int]) -> ColumnElement[bool]:
+    """Return the condition that a column is one of these ids, which may be more than a statement's values."""
+    numbers = bindparam(None, sorted(ids), expanding=True, literal_execute=True, type_=Integer)
+    return task_id.in_(numbers)  # type: ignore[no-any-return]
 
 
 def _holds(part: Requirement, task_id: Any) -> ColumnElement[bool]:
@@ -25,6 +34,8 @@ def _holds(part: Requirement, task_id: Any) -> ColumnElement[bool]:
 
 def task_ids(connection: Connection, selector: Selector) -> set[int]:
     """Return the ids of the tasks that the selector chooses."""
+    if isinstance(selector, NamedTasks):  # which may have been removed
+        return set(selector.ids)
     return set(connection.scalars(select(crontab.c.id).where(condition(selector))))
 
 
@@ -52,3 +63,8 @@ def values(connection: Connection, key: str) -> dict[str, int]:
     query = select(task_labels.c.value, func.count().label("tasks")).where(task_labels.c.key == key)
     rows = connection.execute(query.group_by(task_labels.c.value).order_by(task_labels.c.value))
     return {row.value: row.tasks for row in rows}
+
+
+def begins_with(name: Column[str], prefix: str) -> ColumnElement[bool]:
+    """Return the condition that a name begins with `prefix`, in a form that an index serves."""
+    return (name >= prefix) & (name < prefix + "\U0010ffff")

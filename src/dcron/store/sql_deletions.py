@@ -1,15 +1,16 @@
 """The maintenance job that finds tasks which were deleted with plain SQL, and records the deletions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, func, select
 
 from dcron.database import Database
-from dcron.schema import changes, crontab
+from dcron.policy.history import TASK_ACTIONS, RecordedChange
+from dcron.schema.tables import changes, crontab
 from dcron.store import audit_log
-from dcron.store.audit_log import TASK_ACTIONS
+from dcron.store.changes import COLUMNS, change_from
 from dcron.store.maintenance import Hold, Step
 
 JOB = "deletions"
@@ -24,7 +25,7 @@ class FindDeletions:
     def step(self, database: Database, hold: Hold, position: Mapping[str, Any]) -> Step:
         """Look at the last change of each task."""
         with database.read() as connection:
-            found = [row.task_id for row in _unrecorded(connection)]
+            found = [row.task_id for row in _unrecorded(connection) if row.task_id is not None]
         if found:
             with database.write() as connection:
                 now = database.now(connection)
@@ -41,17 +42,17 @@ def record(connection: Connection, now: datetime, task_ids: Collection[int]) -> 
     found = _unrecorded(connection, task_ids)
     for row in found:
         audit_log.record_sql_deletion(connection, now, row)
-    return [row.task_id for row in found]
+    return [row.task_id for row in found if row.task_id is not None]
 
 
-def _unrecorded(connection: Connection, task_ids: Collection[int] | None = None) -> Sequence[Row[Any]]:
+def _unrecorded(connection: Connection, task_ids: Collection[int] | None = None) -> list[RecordedChange]:
     """Return the last changes of deleted tasks, of all or of these, after which they were still there."""
     of_tasks = [changes.c.action.in_(TASK_ACTIONS), changes.c.task_id.is_not(None)]
     if task_ids is not None:
         of_tasks.append(changes.c.task_id.in_(task_ids))
     last = select(func.max(changes.c.id)).where(*of_tasks).group_by(changes.c.task_id)
     is_there = select(crontab.c.id).where(crontab.c.id == changes.c.task_id).exists()
-    query = select(changes).where(
+    query = select(*COLUMNS).where(
         changes.c.id.in_(last), changes.c.action.not_in(("rm", "retire")), ~is_there
     )
-    return connection.execute(query.order_by(changes.c.id)).all()
+    return [change_from(row) for row in connection.execute(query.order_by(changes.c.id))]

@@ -6,6 +6,7 @@ in the next step, or in the next round.
 """
 
 import shutil
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -21,6 +22,7 @@ from sqlalchemy import (
     Text,
     and_,
     cast,
+    func,
     or_,
     select,
     text,
@@ -29,42 +31,41 @@ from sqlalchemy import (
     update,
 )
 
-from dcron import policy
 from dcron.database import Database
 from dcron.errors import UsageError
 from dcron.fields.expectations import AUTO, RUNTIME, SUCCESS, Bounds
-from dcron.model import LAST_RUN, AlertKind, Definition, Node, RunState, SkipCode, Task, Trigger
-from dcron.policy.alerts import (
-    BEHIND,
-    CLOCK_OFFSET,
-    LOST_FOR,
-    UNSERVED_AFTER,
-    Rules,
-    bounds_of,
-    rules_of,
-    task_subject,
+from dcron.model import (
+    LAST_RUN,
+    AlertKind,
+    ClosedAs,
+    Definition,
+    Node,
+    RunState,
+    SkipCode,
+    Task,
+    Trigger,
 )
-from dcron.policy.freezes import FrozenTime
-from dcron.schema import (
-    ALIVE,
-    DUE,
-    EXPECTING,
-    FINISHED,
-    OPEN,
-    Instant,
-    alerts,
-    crontab,
-    maintenance_jobs,
-    nodes,
-    runs,
-)
-from dcron.schema.types import Json
-from dcron.settings import EXPECT
-from dcron.store import alerts as store_alerts
-from dcron.store import freezes, notifications, planning, tasks, undeliverable
-from dcron.store import nodes as store_nodes
-from dcron.store.alerts import Cause
+from dcron.policy.conditions import database as database_conditions
+from dcron.policy.conditions import nodes as node_conditions
+from dcron.policy.conditions import runs as run_conditions
+from dcron.policy.conditions import tasks as task_conditions
+from dcron.policy.conditions.rules import Rules, bounds_of, rules_of, task_subject
+from dcron.policy.conditions.thresholds import BEHIND, UNSERVED_AFTER
+from dcron.policy.starting import occurrences
+from dcron.policy.starting.freezes import FrozenTime
+from dcron.policy.starting.lanes import idle
+from dcron.schema.conditions import ALIVE, DUE, EXPECTING, FINISHED, OPEN, UNHEARD
+from dcron.schema.tables import alerts, crontab, maintenance_jobs, nodes, runs
+from dcron.schema.types import Instant, Json
+from dcron.settings.registry import EXPECT
+from dcron.store import freezes
+from dcron.store.alerts import flapping, notifications, undeliverable
+from dcron.store.alerts import rows as store_alerts
+from dcron.store.alerts.rows import Cause
 from dcron.store.maintenance import Hold, Step
+from dcron.store.nodes import rows as store_nodes
+from dcron.store.planning import planning
+from dcron.store.tasks import rows as tasks
 
 JOB = "watch"
 PAGE = 1_000
@@ -87,10 +88,6 @@ _LEARNED_FOR = 3600.0
 """Seconds for which a learned runtime is used."""
 _MOST_LEARNED = 20
 """Tasks whose runtimes one step learns."""
-_LEAST_FREE = 64 * 1024**2
-"""Bytes beside a SQLite file: enough for a rollback journal."""
-_OLD_TRANSACTION = 600.0
-"""Seconds."""
 _CLUSTER = "cluster"
 _OF_RULES = (
     crontab.c.expect,
@@ -129,10 +126,7 @@ class Watch:
                 now = database.now(connection)
                 hold.renew(connection, now, position)
                 done["opened"] = len(store_alerts.open_new(connection, database, causes, now))
-                if over:
-                    done["closed"] = len(
-                        store_alerts.close(connection, database, [alerts.c.id.in_(over)], now)
-                    )
+                done["closed"] = _close(connection, database, over, look.settings, now)
                 _remind(connection, reminders, look.settings, now)
                 if has_undeliverable:  # no node has these channels: a node that has one gives up by itself
                     undeliverable.give_up(connection, database, now)
@@ -166,6 +160,8 @@ class Look:
         earliest = now - _LONGEST_BACK
         self.since = max(earliest, min(last, now) - _OVERLAP) if last else earliest
         self._left: dict[str, Any] = {"since": now.isoformat()}
+        self._late_and_unserved = set[int]()
+        """The tasks that were just reported as unserved, because their runs are late."""
 
     def next_position(self) -> dict[str, Any]:
         """Return where the next look goes on, as JSON."""
@@ -192,12 +188,8 @@ class Look:
         """When the crontab was and is frozen: this time does not count."""
         return freezes.past_and_coming(self.connection)
 
-    def _has_waited(self, since: datetime, seconds: float, *, is_requested: bool = False) -> bool:
-        """Return whether it is longer since a time; frozen time counts only if a person requested the run."""
-        wait = timedelta(seconds=seconds)
-        if is_requested or self.now - since < wait:
-            return self.now - since >= wait
-        return self._frozen.waited(since, self.now) >= wait
+    def _freezes(self) -> FrozenTime:
+        return self._frozen
 
     @cached_property
     def _heads(self) -> Sequence[planning.LaneHead]:
@@ -207,17 +199,18 @@ class Look:
     def _unserved(self) -> dict[str, str]:
         """Why no living node takes the runs of a lane, by lane."""
         living = self._living
-        if policy.idle(living):  # then nothing runs at all: it will be late
+        if idle(living):  # then nothing runs at all: it will be late
             return {}
-        found = ((str(head.lane), policy.why_unschedulable(head.lane, living)) for head in self._heads)
-        return {lane: why for lane, why in found if why}
+        return task_conditions.unserved((head.lane for head in self._heads), living)
 
     @cached_property
     def _jobs(self) -> dict[str, str]:
         """Why maintenance jobs are behind, by name."""
         rows = [row for row in self._job_rows if row.name != JOB]
-        late = {row.name: "it has not been done" for row in rows if row.due_at < self.now - BEHIND}
-        return late | {row.name: row.error for row in rows if row.error is not None}
+        behind = [row for row in rows if database_conditions.is_behind(row.due_at, self.now, BEHIND)]
+        return {row.name: "it has not been done" for row in behind} | {
+            row.name: row.error for row in rows if row.error is not None
+        }
 
     @cached_property
     def has_undeliverable(self) -> bool:
@@ -235,9 +228,11 @@ class Look:
     def _database_problem(self) -> str | None:
         if path := self.database.address.path:
             free = shutil.disk_usage(path.parent).free
-            return f"only {free:,} bytes are free beside the file" if free < _LEAST_FREE else None
+            is_low = database_conditions.is_disk_low(free)
+            return f"only {free:,} bytes are free beside the file" if is_low else None
         seconds = self.database.oldest_transaction(self.connection) or 0.0
-        return f"a transaction has been open for {seconds:.0f}s" if seconds > _OLD_TRANSACTION else None
+        is_old = database_conditions.is_old_transaction(seconds)
+        return f"a transaction has been open for {seconds:.0f}s" if is_old else None
 
     # What opens alerts ------------------------------------------------------------------------------
 
@@ -250,6 +245,7 @@ class Look:
         if self._is_first:
             yield from self._too_long()
         yield from self._missed()
+        yield from self._unheard()
         yield from self._of_nodes()
         yield from self._without_node()
         for job, error in self._jobs.items():
@@ -298,8 +294,9 @@ class Look:
     def _overdue(self, lane: str, after: Place | None) -> Any:
         until = self.now - self._shortest_start()
         columns = (runs.c.id.label("run_id"), runs.c.due_at, runs.c.scheduled_for, runs.c.trigger)
+        is_reported = _is_reported(AlertKind.LATE).label("is_reported")
         query: Select[Any] = (
-            select(*columns, *tasks.COLUMNS)
+            select(*columns, is_reported, *tasks.COLUMNS)
             .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
             .where(text(DUE), runs.c.lane == lane, runs.c.due_at <= until)
         )
@@ -312,14 +309,15 @@ class Look:
 
     def _late_cause(self, row: Row[Any], task: Task, lane: str) -> Iterator[Cause]:
         rules = rules_of(self.settings, task)
-        if not task.enabled or rules.start is None:
-            return
-        if not self._has_waited(row.due_at, rules.start, is_requested=_is_requested(lane)):
+        if not task.enabled or row.is_reported or not self._is_overdue(row.due_at, lane, rules):
             return
         if row.trigger == Trigger.SCHEDULE and _is_excluded(task, row.scheduled_for):
             return
-        facts = {"due": row.due_at.isoformat(), "expected": rules.start}
-        yield Cause.of_task(AlertKind.LATE, task, self.now, rules, run_id=row.run_id, facts=facts)
+        kind, facts = AlertKind.LATE, {"due": row.due_at.isoformat(), "expected": rules.start}
+        if reason := self._unserved.get(lane):  # one cause, one alert
+            self._late_and_unserved.add(task.id)
+            kind, facts = AlertKind.UNSERVED, {"reason": reason}
+        yield Cause.of_task(kind, task, self.now, rules, run_id=row.run_id, facts=facts)
 
     def _too_long(self) -> Iterator[Cause]:
         """Yield runs that take longer than expected."""
@@ -337,9 +335,8 @@ class Look:
         for row in rows:
             _, learned = self._learned.get(row.id, (0.0, (None, None)))
             _, longest = bounds_of(rules[row.id].runtime, learned)
-            seconds = (self.now - row.started_at).total_seconds()
-            if longest is not None and seconds > longest:
-                facts = {"seconds": seconds, "expected": longest}
+            if run_conditions.is_too_long(row.started_at, longest, self.now):
+                facts = {"seconds": (self.now - row.started_at).total_seconds(), "expected": longest}
                 yield _about(AlertKind.TOO_LONG, row, self.now, rules[row.id], row.run_id, facts)
 
     def _is_by_label(self, name: str) -> bool:
@@ -406,9 +403,8 @@ class Look:
         return found
 
     def _is_stale(self, row: Row[Any], expected: float | None) -> bool:
-        has_ended = row.not_after is not None and row.not_after < self.now
         since = row.succeeded_at or row.changed_at
-        return expected is not None and not has_ended and self._has_waited(since, expected)
+        return task_conditions.is_stale(since, row.not_after, expected, self.now, self._freezes)
 
     def _tasks_to_report(self, task_ids: Sequence[int]) -> Sequence[Row[Any]]:
         """Return what alerts about these tasks need. Leave tasks beyond _MOST_STALE to the next step."""
@@ -438,8 +434,8 @@ class Look:
             .where(~succeeded.correlate(runs).exists())
         )
         for row in self.connection.execute(query.order_by(runs.c.finished_at).limit(PAGE)):
-            if self._frozen.between(row.scheduled_for, row.finished_at):
-                continue  # planned downtime
+            if not run_conditions.is_missed(row.scheduled_for, row.finished_at, self._frozen):
+                continue
             facts = {
                 "occurrences": row.covers_count or 1,
                 "code": row.skip_code,
@@ -448,15 +444,37 @@ class Look:
             rules = rules_of(self.settings, _definition(row))
             yield _about(AlertKind.MISSED, row, self.now, rules, row.run_id, facts)
 
+    @cached_property
+    def _unheard_runs(self) -> Sequence[Row[Any]]:
+        run = (runs.c.id.label("run_id"), runs.c.owner, runs.c.unheard_since, runs.c.lost_after)
+        query: Select[Any] = (
+            select(*run, crontab.c.id, crontab.c.name, *_OF_RULES)
+            .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
+            .where(text(UNHEARD))
+        )
+        return self.connection.execute(query.limit(PAGE)).all()
+
+    def _unheard(self) -> Iterator[Cause]:
+        """Yield kept runs whose nodes were declared dead: their tasks wait for them."""
+        for row in self._unheard_runs:
+            facts = {"node": row.owner, "unheard_since": row.unheard_since.isoformat()}
+            if row.lost_after:
+                facts["lost_after"] = row.lost_after.isoformat()
+            rules = rules_of(self.settings, _definition(row))
+            yield _about(AlertKind.UNHEARD, row, self.now, rules, row.run_id, facts)
+
     def _of_nodes(self) -> Iterator[Cause]:
         """Yield nodes that died, and those whose clocks are wrong."""
+        unheard = Counter(row.owner for row in self._unheard_runs)
         names = {node.name for node in self._living}
         for node in self._nodes:
-            if node.died_how == "dead" and node.name not in names and node.died_at:
-                facts = {"node": node.id, "died_at": node.died_at.isoformat()}
+            if node_conditions.is_lost(node, names) and node.died_at:
+                facts: dict[str, Any] = {"node": node.id, "died_at": node.died_at.isoformat()}
+                if number := unheard[node.id]:
+                    facts["unheard"] = number
                 yield self._of_crontab(AlertKind.NODE_LOST, _node_subject(node), facts)
         for node in self._living:
-            if abs(node.clock_offset or 0.0) > CLOCK_OFFSET:
+            if node_conditions.is_clock_off(node):
                 clock = {"node": node.id, "offset": node.clock_offset}
                 yield self._of_crontab(AlertKind.CLOCK, _node_subject(node), clock)
 
@@ -469,34 +487,35 @@ class Look:
         lanes = [lane for lane, at in since.items() if at <= self.now - UNSERVED_AFTER]
         if not lanes:
             return
-        open_one = select(alerts.c.id).where(
-            text(OPEN), alerts.c.task_id == runs.c.task_id, alerts.c.kind == AlertKind.UNSERVED
-        )
         query: Select[Any] = (
             select(runs.c.id.label("run_id"), runs.c.lane, crontab.c.id, crontab.c.name, *_OF_RULES)
             .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
             .where(text(DUE), runs.c.lane.in_(lanes), crontab.c.enabled)
-            .where(~open_one.correlate(runs).exists())
+            .where(~_is_reported(AlertKind.UNSERVED, AlertKind.LATE))
             .limit(PAGE)
         )
         for row in self.connection.execute(query):
+            if row.id in self._late_and_unserved:
+                continue
             rules = rules_of(self.settings, _definition(row))
             facts = {"reason": self._unserved[row.lane]}
             yield _about(AlertKind.UNSERVED, row, self.now, rules, row.run_id, facts)
 
     # What closes alerts -----------------------------------------------------------------------------
 
-    def over(self) -> list[int]:
-        """Return the open alerts on the next page whose cause is gone."""
+    def over(self) -> list[tuple[Row[Any], ClosedAs]]:
+        """Return the open alerts on the next page that are to be closed, and why."""
         kind, subject = ("", "")
         match self.position.get("open"):
             case [str() as kind, str() as subject]:
                 pass
-        run = (runs.c.state, runs.c.due_at, runs.c.lane)
+        run = (runs.c.state, runs.c.due_at, runs.c.lane, runs.c.unheard_since)
         columns = (alerts.c.id.label("alert_id"), alerts.c.kind, alerts.c.subject, alerts.c.opened_at)
+        seen = (alerts.c.last_at, alerts.c.run_id, alerts.c.last_run_id)
+        paused_at = func.coalesce(crontab.c.paused_at, crontab.c.changed_at, type_=Instant())
         task = (alerts.c.task_id, crontab.c.id, crontab.c.name, crontab.c.enabled, *_OF_RULES)
         query: Select[Any] = (
-            select(*columns, *task, *run)
+            select(*columns, *seen, *task, paused_at.label("paused_at"), *run)
             .join_from(alerts, crontab, crontab.c.id == alerts.c.task_id, isouter=True)
             .outerjoin(runs, runs.c.id == alerts.c.run_id)
             .where(
@@ -507,17 +526,31 @@ class Look:
         rows = self.connection.execute(query.order_by(alerts.c.kind, alerts.c.subject).limit(PAGE)).all()
         if len(rows) == PAGE:
             self._left["open"] = [rows[-1].kind, rows[-1].subject]
-        return [row.alert_id for row in rows if self._is_over(row)]
+        return [(row, closed_as) for row in rows if (closed_as := self._closed_as(row))]
+
+    def _closed_as(self, row: Row[Any]) -> ClosedAs | None:
+        """Return why an open alert is to be closed; None if it is not."""
+        if row.task_id is not None and row.id is None:
+            return ClosedAs.REMOVED
+        if row.task_id is not None and not row.enabled:
+            is_running = row.kind in (AlertKind.TOO_LONG, AlertKind.UNHEARD) and row.state == RunState.RUNNING
+            if row.paused_at >= row.opened_at and not is_running:
+                return ClosedAs.PAUSED
+        return ClosedAs.RECOVERED if self._is_over(row) else None
 
     def _is_over(self, row: Row[Any]) -> bool:
         """Return whether the cause of an open alert is gone."""
-        if row.task_id is not None and row.id is None:
-            return True  # the task was removed
         match row.kind:
             case AlertKind.LATE:
                 return not self._is_late(row)
             case AlertKind.TOO_LONG:
-                return bool(row.state != RunState.RUNNING)
+                has_no_end = row.state in _WITHOUT_END and row.run_id == row.last_run_id
+                return has_no_end or rules_of(self.settings, _definition(row)).runtime is None
+            case AlertKind.FLAPPING:
+                window = rules_of(self.settings, _definition(row)).flapping
+                return window is None or row.last_at <= self.now - timedelta(seconds=window)
+            case AlertKind.UNHEARD:
+                return row.state != RunState.RUNNING or row.unheard_since is None
             case AlertKind.STALE:
                 return not row.enabled or rules_of(self.settings, _definition(row)).success is None
             case AlertKind.UNSERVED:
@@ -526,19 +559,21 @@ class Look:
         return self._is_over_for_crontab(row)
 
     def _is_late(self, row: Row[Any]) -> bool:
-        start = rules_of(self.settings, _definition(row)).start
-        if not row.enabled or row.state != RunState.WAITING or start is None:
-            return False
-        return self._has_waited(row.due_at, start, is_requested=_is_requested(row.lane))
+        rules = rules_of(self.settings, _definition(row))
+        waits = row.enabled and row.state == RunState.WAITING
+        return waits and self._is_overdue(row.due_at, row.lane, rules)
+
+    def _is_overdue(self, due_at: datetime, lane: str, rules: Rules) -> bool:
+        return run_conditions.is_overdue(due_at, lane, rules.start, self.now, self._freezes)
 
     def _is_over_for_crontab(self, row: Row[Any]) -> bool:
         """Return the same for alerts about nodes, jobs and the database."""
         of_subject = [node for node in self._living if _node_subject(node) == row.subject]
         match row.kind:
             case AlertKind.NODE_LOST:
-                return bool(of_subject) or row.opened_at < self.now - LOST_FOR
+                return bool(of_subject) or node_conditions.is_lost_no_more(row.opened_at, self.now)
             case AlertKind.CLOCK:
-                return not any(abs(node.clock_offset or 0.0) > CLOCK_OFFSET for node in of_subject)
+                return not any(map(node_conditions.is_clock_off, of_subject))
             case AlertKind.MAINTENANCE_BEHIND:
                 return row.subject.removeprefix("job:") not in {job[:200] for job in self._jobs}
             case AlertKind.DATABASE:
@@ -549,7 +584,7 @@ class Look:
 
     def reminders(self) -> Sequence[Row[Any]]:
         """Return the open alerts whose reminders are due."""
-        columns = (alerts.c.acknowledged_at, alerts.c.silent_until, alerts.c.kind)
+        columns = (alerts.c.acknowledged_at, alerts.c.silent_until, alerts.c.kind, alerts.c.facts)
         task = (alerts.c.task_id, alerts.c.run_id, crontab.c.id, crontab.c.name, *_OF_RULES)
         query: Select[Any] = (
             select(alerts.c.id.label("alert_id"), *columns, *task)
@@ -559,9 +594,31 @@ class Look:
         return self.connection.execute(query.order_by(alerts.c.remind_at).limit(PAGE)).all()
 
 
-def _is_requested(lane: str) -> bool:
-    found = policy.read_lane(lane)
-    return found is not None and found.is_requested
+_WITHOUT_END = (RunState.CANCELLED, RunState.LOST)
+"""States of runs that say nothing of how long a run takes."""
+
+
+def _close(
+    connection: Connection,
+    database: Database,
+    over: Sequence[tuple[Row[Any], ClosedAs]],
+    settings: Mapping[str, Any],
+    now: datetime,
+) -> int:
+    """Close these alerts, and report what alerts `flapping` have kept back. Return how many were closed."""
+    number, quiet = 0, dict[int, Rules]()
+    for closed_as in ClosedAs:
+        rows = {row.alert_id: row for row, why in over if why is closed_as}
+        if not rows:
+            continue
+        closed = store_alerts.close(connection, database, [alerts.c.id.in_(rows)], now, closed_as=closed_as)
+        number += len(closed)
+        recovered = [rows[each] for each in closed if closed_as is ClosedAs.RECOVERED]
+        flapping_ones = [row for row in recovered if row.kind == AlertKind.FLAPPING]
+        quiet |= {row.id: rules_of(settings, _definition(row)) for row in flapping_ones}
+    if quiet:
+        flapping.unmute(connection, quiet, now)
+    return number
 
 
 def _remind(
@@ -578,8 +635,15 @@ def _remind(
         moved = connection.execute(update(alerts).where(*still).values(remind_at=again_at)).rowcount
         if moved and not is_silent and not is_acknowledged:
             about = {"alert_id": row.alert_id, "run_id": row.run_id, "task_id": row.task_id}
-            channels = rules.channels_for(row.kind)
+            facts = row.facts if isinstance(row.facts, Mapping) else {}
+            channels = rules.channels_for(row.kind, facts)
             notifications.add(connection, notifications.for_channels(channels, "reminder", now, **about))
+
+
+def _is_reported(*kinds: AlertKind) -> ColumnElement[bool]:
+    """Return the condition that the task of a run has an open alert of one of these kinds."""
+    of_task = (alerts.c.task_id == runs.c.task_id, alerts.c.kind.in_([kind.value for kind in kinds]))
+    return select(alerts.c.id).where(text(OPEN), *of_task).correlate(runs).exists()
 
 
 def _expects(name: str) -> ColumnElement[bool]:
@@ -614,7 +678,7 @@ def _node_subject(node: Node) -> str:
 def _is_excluded(task: Task, occurrence: datetime) -> bool:
     """Return whether a calendar excludes the occurrence, so that it does not start at all."""
     try:
-        return policy.excluded_by(task, occurrence) is not None
+        return occurrences.excluded_by(task, occurrence) is not None
     except UsageError:
         return False
 

@@ -15,29 +15,29 @@ from textual.widget import Widget
 
 from dcron.errors import DcronError
 from dcron.model import Node
-from dcron.safetext import safe
-from dcron.tui.ascii_filter import AsciiFilter, WholeCellScrollBar
-from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
-from dcron.tui.colours import OWN_THEMES, theme_name
-from dcron.tui.connections import Connections
-from dcron.tui.database_thread import DatabaseThread
-from dcron.tui.driver import Driver
-from dcron.tui.health import Health
+from dcron.tui.frame.main_screen import MainScreen
+from dcron.tui.frame.messages import MessagingApp
+from dcron.tui.frame.refresher import Refresher
 from dcron.tui.host import Host
-from dcron.tui.keynames import key_name
-from dcron.tui.main_screen import MainScreen
-from dcron.tui.messages import MessagingApp
-from dcron.tui.pane import Pane
-from dcron.tui.refresher import Refresher
-from dcron.tui.requests import Requests
-from dcron.tui.settings import TuiSettings
-from dcron.tui.state import TuiState
-from dcron.tui.theme import CSS
+from dcron.tui.keys.keynames import key_name
+from dcron.tui.look.ascii_filter import AsciiFilter, WholeCellScrollBar
+from dcron.tui.look.colours import OWN_THEMES, theme_name
+from dcron.tui.look.driver import Driver
+from dcron.tui.look.settings import TuiSettings
+from dcron.tui.look.state import TuiState
+from dcron.tui.look.theme import CSS
+from dcron.tui.reads.connections import Connections
+from dcron.tui.reads.database_thread import DatabaseThread
+from dcron.tui.reads.health import Health
+from dcron.tui.reads.requests import Requests
+from dcron.tui.table.cells import ASCII_SIGNS, UNICODE_SIGNS
+from dcron.tui.table.pane import Pane
+from dcron.values.safe_text import safe
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
     from dcron.services.dashboard import Counts, Dashboard
-    from dcron.tui.acts import Act, Outcome
+    from dcron.tui.reads.acts import Act, Outcome
 
 T = TypeVar("T")
 TICK = 1.0
@@ -46,7 +46,7 @@ TYPING_SECONDS = 1.0
 
 
 def _palette() -> Any:
-    from dcron.tui.palette import Commands
+    from dcron.tui.frame.palette import Commands
 
     return Commands
 
@@ -102,7 +102,7 @@ class DcronApp(MessagingApp[Exception]):
 
     def _open(self, find_zone: Callable[[], tzinfo]) -> "Dashboard":
         """Load the modules that take long, then connect. Called in the thread of `reads`."""
-        from dcron.tui.settings import new_task_zone
+        from dcron.tui.look.settings import new_task_zone
 
         self.main.view.load()
         self.zone = find_zone()
@@ -208,12 +208,17 @@ class DcronApp(MessagingApp[Exception]):
 
     def act(self, acts: "Sequence[Act]") -> None:
         """Do these in the background and report the outcomes."""
-        if self.may_act(acts):
+        if not self.may_act(acts):
+            return
+        if not any(act.needs_consent for act in acts):
             self._requests.act(acts, self.report_outcomes)
+            return
+        question = acts[0].title + (f", and {len(acts) - 1:,} more" if len(acts) > 1 else "")
+        self.ask_if_protected(question, lambda: self._requests.act(acts, self.report_outcomes))
 
     def report_outcomes(self, outcomes: "Sequence[Outcome]") -> None:
         """Report what was done, with command lines, and what was not."""
-        from dcron.tui import outcomes as reports
+        from dcron.tui.actions import outcomes as reports
 
         self._refresher.count_at_next_change()
         self._refresher.check_now()
@@ -225,8 +230,8 @@ class DcronApp(MessagingApp[Exception]):
         """Show the output of a run."""
 
         def show(crontab: "Crontab") -> None:
+            from dcron.services.log import RunLog
             from dcron.tui.log.screen import LogScreen
-            from dcron.tui.log.source import RunLog
 
             self.push_screen(LogScreen(RunLog(crontab), run_id, self.zone))
 
@@ -257,13 +262,13 @@ class DcronApp(MessagingApp[Exception]):
 
     def open_task(self, task_id: int, name: str) -> None:
         """Show the page of a task, inside the present view."""
-        from dcron.tui.task_page.page import TaskPage
+        from dcron.tui.pages.task import TaskPage
 
         self.main.drill(TaskPage(task_id, name))
 
     def open_node(self, node: Node) -> None:
         """Show the page of a node, inside the present view."""
-        from dcron.tui.node_page import NodePage
+        from dcron.tui.pages.node import NodePage
 
         self.main.drill(NodePage(node))
 

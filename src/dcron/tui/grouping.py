@@ -1,4 +1,4 @@
-"""Group tasks by the values of a label or by names: a row that heads each group, which folds."""
+"""Group tasks by the values of a label: a row that heads each group, which folds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from dcron.presentation.humanize import plural
-from dcron.services.dashboard import BY_PREFIX, TaskGroup
-from dcron.tui.cells import EMPTY, Cell, cell
-from dcron.tui.columns import Column
-from dcron.tui.table import HeadId
+from dcron.services.dashboard import TaskGroup
+from dcron.tui.table.cells import EMPTY, Cell, cell
+from dcron.tui.table.columns import Column
+from dcron.tui.table.table import HeadId
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,6 @@ class Grouping:
 
 
 def _title(key: str, value: str | None) -> str:
-    if key == BY_PREFIX:
-        return "other names" if value is None else f"{value}*"
     return f"no {key}" if value is None else f"{key}={value}"
 
 

@@ -10,15 +10,15 @@ from textual.widget import Widget
 
 from dcron.errors import DcronError
 from dcron.model import Node
-from dcron.tui.database_thread import DatabaseThread
-from dcron.tui.health import Health
-from dcron.tui.settings import TuiSettings
-from dcron.tui.state import TuiState
+from dcron.tui.look.settings import TuiSettings
+from dcron.tui.look.state import TuiState
+from dcron.tui.reads.database_thread import DatabaseThread
+from dcron.tui.reads.health import Health
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
     from dcron.services.dashboard import Dashboard
-    from dcron.tui.acts import Act, Outcome
+    from dcron.tui.reads.acts import Act, Outcome
 
 T = TypeVar("T")
 
@@ -78,6 +78,9 @@ class Host(Protocol):
 
     def confirm(self, question: str, details: Sequence[str], done: Callable[[bool | None], None]) -> None:
         """Ask a question whose default answer is No."""
+
+    def ask_if_protected(self, question: str, go: Callable[[], None]) -> None:
+        """Go on, in a protected context only after its name was typed, for this or for `confirm`."""
 
     def ask_for(
         self,

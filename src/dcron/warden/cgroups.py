@@ -97,14 +97,13 @@ class Cgroups:
         self._empty: list[str] = []
         """Cgroups of earlier runs, without limits, for reuse: making one may take as long as a start."""
 
-    def make(self, run_id: int, limits: Mapping[str, int], *, foreign: bool = False) -> Cgroup | None:
+    def make(self, run_id: int, limits: Mapping[str, int]) -> Cgroup | None:
         """Make a cgroup for a run, which enforces its limits on all it starts; None if that is impossible.
 
-        Without controllers, a cgroup only holds processes together. It is then made for `foreign` runs
-        only, those of another account: commands of our own account could leave it, and start twice as fast
-        without one.
+        Without controllers, a cgroup only holds processes together. A command of our own account could leave
+        it, but not by accident, as a daemon leaves its session.
         """
-        if self.base is None or not (self._counted or foreign):
+        if self.base is None:
             return None
         held = {name: limits[name] for name in self._counted if name in limits}
         if self._empty and not held:

@@ -71,6 +71,10 @@ class Job:
 
     `mem` is the address space of each process (RLIMIT_AS); in a cgroup, the memory of the whole tree.
     """
+    keeps: bool = False
+    """Whether it goes on when the deadline passes: only its timeout and the end of the agent end it."""
+    start_by: float = math.inf
+    """When it is too late to begin it (`linux.boottime` seconds)."""
 
 
 @dataclass(frozen=True)
@@ -175,9 +179,17 @@ class Warden:
         lookup = cache(identity_of)
         self._send(b"".join(_encode_job(job, lookup) for job in jobs))
 
-    def kill(self, run_ids: Iterable[int], reason: Literal["cancelled", "timeout"] = "cancelled") -> None:
-        """End the runs: SIGTERM, their grace, SIGKILL. Unknown and finished runs are ignored."""
-        self._send(encode({"do": "kill", "runs": list(run_ids), "reason": reason}))
+    def kill(
+        self,
+        run_ids: Iterable[int],
+        reason: Literal["cancelled", "timeout", "lease"] = "cancelled",
+        grace: float | None = None,
+    ) -> None:
+        """End the runs: SIGTERM, then SIGKILL. Unknown and finished runs are ignored.
+
+        `grace` is the time in between, in seconds; by default that of each run.
+        """
+        self._send(encode({"do": "kill", "runs": list(run_ids), "reason": reason, "grace": grace}))
 
     def set_deadline(self, boottime: float, grace: float = 0.5) -> None:
         """Set the time (`linux.boottime` seconds) at which everything is killed, unless it is moved before.
@@ -237,10 +249,11 @@ class Warden:
         """Delete the run's journal, after `Finished`, once its result and output are recorded."""
         self._spool.forget(run_id, self._rotated.pop(run_id, 0))
 
-    def close(self) -> None:
-        """Let go of the process and the spool; remove a directory without journals.
+    def close(self, *, is_settled: bool = True) -> None:
+        """Let go of the process and the spool; remove a directory without journals if the node `is_settled`.
 
-        A warden that is still running takes this for the agent's death.
+        Otherwise the directory shows the next agent that the database may still show runs of this node. A
+        warden that is still running takes this for the agent's death.
         """
         self._socket.close()
         os.close(self._wake)
@@ -250,7 +263,7 @@ class Warden:
             self._spool.close()  # the warden keeps its lock
             return
         end_cgroups_of(self._spool.node_id)
-        if self._spool.runs():
+        if self._spool.runs() or not is_settled:
             self._spool.close()
         else:
             self._spool.remove()
@@ -413,6 +426,8 @@ def _start_of(job: Job, lookup: Callable[[str | None], Identity | None]) -> Star
         umask=job.umask,
         limits=dict(job.limits),
         fault=None if job.argv else "there is no command",
+        keeps=job.keeps,
+        start_by=None if job.start_by == math.inf else job.start_by,
     )
 
 

@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -167,8 +167,12 @@ def terminate(targets: Iterable[Process]) -> None:
             send(target, signal.SIGCONT)
 
 
-def kill_descendants(of_pid: int, grace: float, patience: float = 5.0) -> list[int]:
+def kill_descendants(
+    of_pid: int, grace: float, patience: float = 5.0, go_on: Callable[[], bool] = lambda: True
+) -> list[int]:
     """End all descendants of a process: SIGTERM, `grace` seconds, SIGKILL until none is left.
+
+    `go_on` is asked before each signal: once it returns False, nothing more is signalled.
 
     For an agent whose warden was killed: `of_pid` is then the agent itself, a subreaper without other
     children (they would be killed and reaped, too) and without a new warden yet. Return the pids that are
@@ -179,14 +183,14 @@ def kill_descendants(of_pid: int, grace: float, patience: float = 5.0) -> list[i
     while True:
         alive = _alive_below(of_pid)
         now = boottime()
-        over = not alive and not (of_pid == os.getpid() and children())
+        over = not go_on() or (not alive and not (of_pid == os.getpid() and children()))
         if over or now > kill_at + patience:
             return [each.pid for each in alive]
         if not asked:
-            terminate(alive)
+            terminate(each for each in alive if go_on())
             asked = True
         elif now >= kill_at:
-            _kill_all(of_pid, alive)
+            _kill_all(of_pid, alive, go_on)
         time.sleep(_PAUSE)
 
 
@@ -220,7 +224,7 @@ def _has_variable(pid: str, entry: bytes) -> bool:
         return False
 
 
-def _kill_all(of_pid: int, alive: list[Process]) -> None:
+def _kill_all(of_pid: int, alive: list[Process], go_on: Callable[[], bool]) -> None:
     """Kill these processes, and those that they fork in the meantime."""
     killed: set[tuple[int, int]] = set()
     for _ in range(_ROUNDS):
@@ -228,6 +232,8 @@ def _kill_all(of_pid: int, alive: list[Process]) -> None:
         if not new:
             return
         for each in new:
+            if not go_on():
+                return
             send(each, signal.SIGKILL)
             killed.add(each.key)
         alive = _alive_below(of_pid)

@@ -34,14 +34,24 @@ class Owner(Protocol):
         """Return the processes in the run's cgroup."""
 
 
+NO_RUN = -1
+"""In place of the id of a run: of orphans whose possible runs are all over, of which one was killed."""
+
+
 def members(
-    processes: Processes, warden: int, runs: Collection[Owner], orphans: Orphans
+    processes: Processes,
+    warden: int,
+    runs: Collection[Owner],
+    orphans: Orphans,
+    spared: Collection[int] = frozenset(),
 ) -> tuple[dict[int, list[Process]], list[Process]]:
     """Return the living processes of each run, by run id, and those below the warden that belong to no run.
 
     A process belongs to a run by its cgroup, by descent, by session, or because it was once seen as its
     member. A process whose parents died, and which came to the warden, belongs to the only run it can come
-    from (see `orphans`). `known` of each run is brought up to date.
+    from (see `orphans`). `known` of each run is brought up to date. The orphans that `Orphans.is_left` names,
+    and their children, are listed under `NO_RUN`. An orphan that may belong to one of the `spared` runs is
+    left out, with all below it that belongs to no other run.
     """
     by_session = {run.pid: run for run in runs}
     by_pid = {pid: run for run in runs for pid in run.inside()}
@@ -59,17 +69,24 @@ def members(
         run.known = set()
     of_runs: defaultdict[int, list[Process]] = defaultdict(list)
     others: list[Process] = []
-    stack: list[tuple[Process, Owner | None]] = [(each, None) for each in ours]
+    # Where a process goes that belongs to no run; None if it is spared.
+    stack: list[tuple[Process, Owner | None, list[Process] | None]] = [(each, None, others) for each in ours]
     while stack:
-        each, owner = stack.pop()
+        each, owner, rest = stack.pop()
         owner = owner or proven(each)
         if owner is None and each.alive and each.ppid == warden:
-            owner = _only_owner(orphans.suspects(each), by_id)
+            suspects = orphans.suspects(each)
+            owner = _only_owner(suspects, by_id)
+            if not suspects.isdisjoint(spared):
+                rest = None
+            elif owner is None and orphans.is_left(each, by_id):
+                rest = of_runs[NO_RUN]
         if owner:
             owner.known.add(each.key)
-        if each.alive:
-            (of_runs[owner.run_id] if owner else others).append(each)
-        stack += [(child, owner) for child in processes.children(each.pid)]
+        found = of_runs[owner.run_id] if owner else rest
+        if each.alive and found is not None:
+            found.append(each)
+        stack += [(child, owner, rest) for child in processes.children(each.pid)]
     return of_runs, others
 
 

@@ -19,7 +19,8 @@ def guard(warden: int, alarm: IntervalTimer) -> NoReturn:
     """Wait for the warden's end, and exit like it.
 
     At the alarm, kill everything below the warden. The warden postpones the alarm with each heartbeat, so
-    at the alarm the lease is over and the warden was frozen.
+    at the alarm the lease is over and the warden was frozen. A look at all processes takes time on a busy
+    machine: once the warden has set the alarm again, it lives, and the guard kills nothing more.
     """
     name_process("dcron-guard")
     gone = os.pidfd_open(warden)
@@ -28,7 +29,7 @@ def guard(warden: int, alarm: IntervalTimer) -> NoReturn:
     poll.register(alarm.fd, select.POLLIN)
     while gone not in dict(poll.poll()):
         if alarm.has_expired():
-            kill_descendants(warden, grace=0)
+            kill_descendants(warden, grace=0, go_on=lambda: not alarm.is_set())
     _, status = os.waitpid(warden, 0)
     if status:
         kill_descendants(os.getpid(), ORPHAN_GRACE)

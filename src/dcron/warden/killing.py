@@ -1,7 +1,7 @@
 """Kill runs step by step: SIGTERM, their grace, SIGKILL, until none of their processes is left.
 
 One run is killed when it is cancelled or takes too long. A *sweep* kills everything below the warden: when
-the lease ends, or when the agent or the guard is gone.
+the lease ends, or when the agent or the guard is gone. When the lease ends, it spares kept runs.
 """
 
 import os
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from dcron.warden.descendants import Process, Processes
-from dcron.warden.escalation import Escalation, members
+from dcron.warden.escalation import NO_RUN, ORPHAN_GRACE, Escalation, members
 from dcron.warden.journal import Reason
 from dcron.warden.linux import boottime
 from dcron.warden.orphans import Orphans
@@ -25,6 +25,8 @@ _KILL_PAUSE = 0.02
 _STUCK_PAUSE = 0.5
 """The same for those that do not die within _STUCK seconds (uninterruptible sleep)."""
 _STUCK = 2.0
+_CLEAN_LOOKS = 5
+"""Looks at /proc in a row that find nothing left, beside kept runs: one look may miss a new process."""
 
 
 class Killer:
@@ -49,6 +51,11 @@ class Killer:
         self._pid = os.getpid()
         self._timer: Timer | None = None
         self._sweep: Escalation | None = None
+        self._left: Escalation | None = None
+        """Ends the orphans of runs that are over."""
+        self._spares_kept = False
+        """Whether the sweep leaves the runs that go on when the lease ends."""
+        self._clean_looks = 0
 
     @property
     def is_sweeping(self) -> bool:
@@ -63,14 +70,32 @@ class Killer:
             run.reason = reason
             run.ending = Escalation(kill_at, run.cgroup)
 
-    def sweep(self, reason: Reason, kill_at: float) -> None:
-        """End everything below the warden, whichever run it belongs to."""
-        for run in self._runs.values():
-            self.end(run, reason, kill_at)
+    def sweep(self, reason: Reason, kill_at: float, *, spares_kept: bool = False) -> None:
+        """End everything below the warden, whichever run it belongs to; with `spares_kept`, except kept runs.
+
+        A sweep that spares nothing makes one under way spare nothing, too.
+        """
         if self._sweep is None:
             self._sweep = Escalation(kill_at)
+            self._spares_kept = spares_kept
+        self._spares_kept &= spares_kept
+        self._clean_looks = 0
         self._sweep.hasten(kill_at)
+        for run in self._runs.values():
+            if run.run_id not in self._spared():
+                self.end(run, reason, kill_at)
         self.advance_soon()
+
+    def end_left_orphans(self) -> None:
+        """End the orphans whose possible runs are all over, of which one was killed."""
+        self._left = self._left or Escalation(boottime() + ORPHAN_GRACE)
+        self.advance_soon()
+
+    def _spared(self) -> frozenset[int]:
+        """Return the runs that the sweep leaves. One that is being ended for another reason is none."""
+        if not self._spares_kept:
+            return frozenset()
+        return frozenset(run_id for run_id, run in self._runs.items() if run.start.keeps and not run.ending)
 
     def advance_soon(self) -> None:
         """Take all endings one step further in the next turn of the loop."""
@@ -88,8 +113,7 @@ class Killer:
             if not self._step():
                 break
         endings = [run.ending for run in self._runs.values() if run.ending and not run.gone]
-        if self._sweep:
-            endings.append(self._sweep)
+        endings += filter(None, (self._sweep, self._left))
         if endings:
             now = boottime()
             pause = min(_pause(ending.kill_at, now) for ending in endings)
@@ -97,14 +121,16 @@ class Killer:
 
     def _step(self) -> bool:
         """Send the signals that are due; return whether a process got its first SIGKILL."""
-        of_runs, others = members(Processes(), self._pid, self._runs.values(), self._orphans)
+        spared = self._spared()
+        of_runs, others = members(Processes(), self._pid, self._runs.values(), self._orphans, spared)
         now = boottime()
         killed = False
         swept = True
         for run in list(self._runs.values()):
             mine = of_runs.get(run.run_id, [])
             if not run.ending:
-                others += mine  # background processes of a run that has exited; only a sweep ends them
+                if run.run_id not in spared:
+                    others += mine  # background processes of a run that has exited; only a sweep ends them
                 continue
             left = run.ending.left(mine)
             if run.exited and not left:
@@ -113,7 +139,13 @@ class Killer:
                 continue
             killed |= run.ending.step(left, now, None if run.exited else run.pid)
             swept &= run.is_unkillable and not left
-        return self._step_sweep(others, swept, now) or killed
+        orphaned = of_runs.get(NO_RUN, [])
+        if self._left:
+            left = self._left.left(orphaned)
+            killed |= self._left.step(left, now, None)
+            if not left:
+                self._left = None
+        return self._step_sweep(others + orphaned, swept, now) or killed
 
     def _step_sweep(self, others: list[Process], swept: bool, now: float) -> bool:
         """Do the same for processes of no run. The sweep is over once nothing is left that can be killed."""
@@ -121,8 +153,11 @@ class Killer:
             return False
         left = self._sweep.left(others)
         killed = self._sweep.step(left, now, None)
-        if swept and not left and self._has_no_children():
+        is_clean = swept and not left
+        self._clean_looks = self._clean_looks + 1 if is_clean else 0
+        if is_clean and ((self._spared() and self._clean_looks >= _CLEAN_LOOKS) or self._has_no_children()):
             self._sweep = None
+            self._spares_kept = False
             self._on_swept()
         return killed
 

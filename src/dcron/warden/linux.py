@@ -15,6 +15,8 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _TFD_TIMER_ABSTIME = 1
+_NEVER = 1 << 62
+"""Nanoseconds: a time in a hundred years."""
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWPID = 0x20000000
 _MS_NOSUID_NODEV_NOEXEC = 2 | 4 | 8
@@ -148,10 +150,16 @@ class IntervalTimer:
         self.fd = _checked(_libc.timerfd_create(time.CLOCK_BOOTTIME, os.O_CLOEXEC | os.O_NONBLOCK))
 
     def set(self, when: float) -> None:
-        """Set the time in seconds; `math.inf` switches the timer off."""
-        nanoseconds = 0 if when == math.inf else max(1, int(when * 1e9))  # 0 would also switch it off
+        """Set the time in seconds; `math.inf` is never."""
+        nanoseconds = _NEVER if when == math.inf else max(1, int(when * 1e9))  # 0 would switch it off
         spec = _Itimerspec(_Timespec(0, 0), _Timespec(*divmod(nanoseconds, 10**9)))
         _checked(_libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None))
+
+    def is_set(self) -> bool:
+        """Return whether the time is still to come; after it has come, only another `set` changes that."""
+        spec = _Itimerspec()
+        _checked(_libc.timerfd_gettime(self.fd, ctypes.byref(spec)))
+        return bool(spec.it_value.tv_sec or spec.it_value.tv_nsec)
 
     def has_expired(self) -> bool:
         """Return whether the time has come: once, and never if the timer was moved in the meantime."""

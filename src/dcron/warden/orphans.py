@@ -3,7 +3,8 @@
 It may have left its session (setsid, a double fork) and cleared its environment (`env -i`), so nothing in
 it proves its run. But it began while its run was active, and it belongs to its run's account unless that is
 root. Often only one run remains. If there are several, the environment decides; and an orphan that may
-belong to several runs ends with the last of them.
+belong to several runs ends with the last of them, if the first of them that was over had been killed. What
+was there when a run ended by itself is taken for its background, which lives on.
 """
 
 # The warden goes without pathlib, a quarter of its start-up.
@@ -12,7 +13,7 @@ belong to several runs ends with the last of them.
 import os
 import select
 import signal
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from contextlib import suppress
 from typing import Protocol
 
@@ -48,6 +49,10 @@ class Orphans:
         self._suspects: dict[Key, frozenset[int]] = {}
         self._uids: dict[Key, frozenset[int]] = {}
         self._unasked: set[Key] = set()
+        self._killed: set[int] = set()
+        """The runs that were killed and are over, while orphans may belong to them."""
+        self._background: set[Key] = set()
+        """What was there when a run that it may belong to ended by itself."""
         self._ask_after = 0.0
 
     def suspects(self, orphan: Process) -> frozenset[int]:
@@ -64,6 +69,30 @@ class Orphans:
             for key in [key for key in self._suspects if key[0] == pid]:
                 del self._suspects[key], self._uids[key]
                 self._unasked.discard(key)
+                self._background.discard(key)
+            self._killed.intersection_update(set().union(*self._suspects.values()))
+
+    def note_end(self, run_id: int, *, was_killed: bool) -> None:
+        """Note that a run is over."""
+        its = [key for key, suspects in self._suspects.items() if run_id in suspects]
+        if was_killed and its:
+            self._killed.add(run_id)
+        elif not was_killed:
+            self._background.update(key for key in its if self._killed.isdisjoint(self._suspects[key]))
+
+    def is_left(self, orphan: Process, active: Container[int]) -> bool:
+        """Return whether all runs this orphan may belong to are over, and the first was killed."""
+        return self._is_left(orphan.key, active)
+
+    def are_left(self, active: Container[int]) -> bool:
+        """Return whether there is such an orphan."""
+        return bool(self._killed) and any(self._is_left(key, active) for key in self._suspects)
+
+    def _is_left(self, key: Key, active: Container[int]) -> bool:
+        suspects = self._suspects.get(key, frozenset())
+        if key in self._background or self._killed.isdisjoint(suspects):
+            return False
+        return not any(each in active for each in suspects)
 
     def notice(self, orphans: Iterable[Process], runs: Collection[Suspect]) -> None:
         """Note which runs new orphans may belong to, while those runs are still known.

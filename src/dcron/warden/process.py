@@ -19,6 +19,7 @@ from resource import RLIMIT_NOFILE, getrlimit, struct_rusage
 from time import time
 from typing import NamedTuple
 
+from dcron.warden.alarm import GuardAlarm
 from dcron.warden.cgroups import Cgroups
 from dcron.warden.child import MOST_STATUS, NOT_STARTED, failure, start_timed_out
 from dcron.warden.control import Control
@@ -93,8 +94,10 @@ class WardenProcess:
         self._timers = Timers()
         self._control = Control(control, self._timers)
         self._deadline = -inf
+        self._has_lease_ended = False
+        """Whether the end of everything but kept runs has begun, because the deadline has passed."""
         self._deadline_timer: Timer | None = None
-        self._last_alarm = last_alarm
+        self._alarm = GuardAlarm(last_alarm)
         self._waiting: deque[StartRequest] = deque()
         self._runs: dict[int, CommandRun] = {}
         self._leaders: dict[int, CommandRun] = {}
@@ -130,6 +133,8 @@ class WardenProcess:
                 self._reap()
             self._finish_some()
             self._start_some()
+            if self._has_lease_ended and not self._leave_reason:
+                self._alarm.postpone(self._runs.values(), is_sweeping=self._killer.is_sweeping)
         self._flush()  # as much as fits: every result is in the spool, too
         self._cgroups.close()
 
@@ -157,7 +162,7 @@ class WardenProcess:
                 self._waiting.append(read_start(message))
             case "kill":
                 for run_id in message["runs"]:
-                    self._kill(run_id, message["reason"])
+                    self._kill(run_id, message["reason"], message["grace"])
             case "deadline":
                 self._set_deadline(message["at"] if message["at"] is not None else inf, message["grace"])
                 self._control.queue({"is": "alive"})
@@ -182,22 +187,34 @@ class WardenProcess:
     def _set_deadline(self, when: float, grace: float) -> None:
         self._timers.cancel(self._deadline_timer)
         self._deadline = when
+        self._has_lease_ended = False
         self._deadline_timer = None
         if when != inf:
-            self._deadline_timer = self._timers.at(when, partial(self._begin_sweep, "lease", grace))
-        self._last_alarm.set(when + 1.5 * grace)
+            self._deadline_timer = self._timers.at(when, partial(self._end_lease, grace))
+        self._alarm.follow(when, grace)
+
+    def _end_lease(self, grace: float) -> None:
+        """End everything except the runs that go on without the database."""
+        self._has_lease_ended = True
+        self._begin_sweep("lease", grace, spares_kept=True)
+
+    def _may_guard_have_ended(self, run: CommandRun) -> bool:
+        """Return whether a signal that the warden did not send may be the guard's, after the lease."""
+        if run.reason or run.signal not in (signal.SIGKILL, signal.SIGTERM):
+            return False
+        return self._alarm.may_have_rung()
 
     def _leave(self, reason: Reason, grace: float) -> None:
         if self._leave_reason not in ("agent gone", "guard gone"):
             self._leave_reason = reason
         self._begin_sweep(reason, grace)
 
-    def _begin_sweep(self, reason: Reason, grace: float) -> None:
-        """End everything below the warden, whichever run it belongs to."""
+    def _begin_sweep(self, reason: Reason, grace: float, *, spares_kept: bool = False) -> None:
+        """End everything below the warden, whichever run it belongs to, or all but the kept runs."""
         kill_at = boottime() + grace
         while self._waiting:
             self._refuse(self._waiting.popleft(), reason)
-        self._killer.sweep(reason, kill_at)
+        self._killer.sweep(reason, kill_at, spares_kept=spares_kept)
 
     def _on_swept(self) -> None:
         """Give up on commands that cannot be killed, if the warden is leaving."""
@@ -217,12 +234,15 @@ class WardenProcess:
         # By the clock, not the timer: after a freeze, starts may arrive before the alarm.
         return "lease" if boottime() >= self._deadline else None
 
+    def _is_too_late(self, start: StartRequest) -> bool:
+        return start.start_by is not None and boottime() >= start.start_by
+
     def _start_some(self) -> None:
         for _ in range(_BURST):
             if not self._may_start():
                 return
             start = self._waiting.popleft()
-            reason = self._refusal()
+            reason = self._refusal() or ("lease" if self._is_too_late(start) else None)
             if reason is not None:
                 self._refuse(start, reason)
             else:
@@ -230,7 +250,7 @@ class WardenProcess:
 
     def _start(self, start: StartRequest) -> None:
         journal = self._journals.open(start.run_id)
-        cgroup = self._cgroups.make(start.run_id, start.limits, foreign=start.identity is not None)
+        cgroup = self._cgroups.make(start.run_id, start.limits)
         try:
             self._check_descriptors()
             spawned = spawn(start, self._devnull, cgroup)
@@ -364,6 +384,8 @@ class WardenProcess:
 
     def _on_exit(self, run: CommandRun, status: int, usage: struct_rusage) -> None:
         run.exit(status, usage)
+        if self._may_guard_have_ended(run):
+            run.reason = "lease"
         self._timers.cancel(run.timeout)
         if run.ending:
             self._killer.advance_soon()
@@ -397,6 +419,9 @@ class WardenProcess:
             self._poller.replace(fd, partial(self._drain, fd))
         self._report(run.result(self._node_id), run.journal)
         self._cgroups.remove(run.cgroup)
+        self._orphans.note_end(run.run_id, was_killed=run.ending is not None)
+        if self._orphans.are_left(self._runs):
+            self._killer.end_left_orphans()
 
     def _notice_orphans(self) -> None:
         """Note what the finished runs leave behind, so that it is not taken for another run's."""
@@ -406,7 +431,11 @@ class WardenProcess:
                 for pid in self._children.pids()
                 if not (pid in self._leaders or self._orphans.knows(pid))
             )
-            self._orphans.notice([each for each in new if each and each.alive], self._runs.values())
+            alive = [each for each in new if each and each.alive]
+            for run in self._finishing.values() if alive else ():
+                inside = set(run.inside())
+                self._orphans.notice([each for each in alive if each.pid in inside], [run])
+            self._orphans.notice(alive, self._runs.values())
 
     def _report(self, result: Result, journal: JournalWriter) -> None:
         """Write the result to the spool, then send it: one of the two survives whatever happens."""
@@ -417,10 +446,10 @@ class WardenProcess:
 
     # -- killing
 
-    def _kill(self, run_id: int, reason: Reason) -> None:
+    def _kill(self, run_id: int, reason: Reason, grace: float | None = None) -> None:
         run = self._runs.get(run_id)
         if run is not None:
-            self._killer.end(run, reason, boottime() + run.grace)
+            self._killer.end(run, reason, boottime() + (run.grace if grace is None else grace))
             self._killer.advance_soon()
             return
         for start in self._waiting:

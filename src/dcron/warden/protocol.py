@@ -53,6 +53,10 @@ class StartRequest(NamedTuple):
     """Why it cannot be started at all. Reported like any other failure to start."""
     at_home: bool = False
     """Whether `cwd` is the user's home. If that is missing, the command runs in / with a warning."""
+    keeps: bool = False
+    """Whether it goes on when the deadline passes."""
+    start_by: float | None = None
+    """When it is too late to begin it (`linux.boottime` seconds)."""
 
 
 def encode(message: Message) -> bytes:
@@ -166,6 +170,8 @@ _CHECKS: dict[str, Callable[[object], bool]] = {
     "limits": lambda value: _is_map(value, int),
     "fault": _or_none(_is_text),
     "at_home": lambda value: isinstance(value, bool),
+    "keeps": lambda value: isinstance(value, bool),
+    "start_by": _or_none(_is_seconds),
 }
 
 

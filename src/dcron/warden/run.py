@@ -72,6 +72,12 @@ class CommandRun:
         return self._status is not None
 
     @property
+    def signal(self) -> int | None:
+        """The signal that ended the leader; None if none did."""
+        ended = self._status is not None and os.WIFSIGNALED(self._status)
+        return os.WTERMSIG(self._status) if ended and self._status is not None else None
+
+    @property
     def is_unkillable(self) -> bool:
         """Whether the leader belongs to another user and cannot be killed."""
         spared = self.ending.spared if self.ending else ()

@@ -1,19 +1,22 @@
 """Large amounts: a drain, a herd, a week of downtime, unreadable rows."""
 
+import os
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, insert, select, text, update
 
-from dcron.model import Definition, RunState
-from dcron.schema import crontab, runs
+from dcron.model import Definition, RunState, Trigger
+from dcron.schema.tables import crontab, runs
 from tests.faults.campaign import ledger
 from tests.faults.campaign.ledger import Load
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import Stage
 from tests.support.cluster import wait_for
 
+AGENTS = 50
 FAR = "0 0 1 1 *"
 JOBS = 50
 
@@ -66,6 +69,42 @@ def herd(stage: Stage) -> Figures:
     with stage.cluster.database.read() as connection:
         last = connection.scalar(select(func.max(runs.c.started_at)))
     return {"tasks": count, "last start after": f"{(last - due).total_seconds():.1f} s"}
+
+
+@fault("fifty-agents", ("sqlite",))
+def fifty_agents(stage: Stage) -> Figures:
+    """50 agents on one SQLite file, each with the default lease, and 50 tasks due each minute."""
+    stage.leases = {f"web-{number:02}": 60.0 for number in range(AGENTS)}
+    stage.slots = 2
+    began = time.monotonic()
+    stage.load([Load(f"minute-{number}", "* * * * *", 0.5) for number in range(AGENTS)])
+    for name in stage.leases:
+        stage.start(name)
+        time.sleep(0.5)
+    stage.cluster.wait_until_alive(AGENTS, within=300)
+    started, before = time.monotonic() - began, {node.id for node in stage.cluster.alive()}
+    used = sum(cpu_seconds(agent.process.pid) for agent in stage.living())
+    lasts = max(130.0, stage.seconds)
+    time.sleep(lasts)
+    used = sum(cpu_seconds(agent.process.pid) for agent in stage.living()) - used
+    stage.require({node.id for node in stage.cluster.alive()} == before, "a node lost its lease")
+    late = [
+        (run.started_at - run.due_at).total_seconds()
+        for run in stage.cluster.runs(RunState.SUCCEEDED, RunState.RUNNING)
+        if run.started_at and run.trigger is Trigger.SCHEDULE
+    ]
+    stage.require(len(late) >= 2 * AGENTS, f"{len(late)} runs started")
+    return {
+        "all alive after": f"{started:.0f} s",
+        "CPU of all": f"{used / lasts:.0%} of a core",
+        "latest start": f"{max(late, default=0.0):.1f} s late",
+    }
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that the process has used."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _succeeded(stage: Stage) -> int:

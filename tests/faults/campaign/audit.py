@@ -7,21 +7,26 @@ from sqlalchemy import text
 from dcron.database import Database
 
 _FINAL = "('succeeded', 'failed', 'skipped', 'cancelled')"
+_OTHER_OWNER = "COALESCE(NEW.owner, '') <> COALESCE(OLD.owner, '')"
 _CHANGED_FINAL = (
-    f"OLD.state IN {_FINAL} AND (NEW.state <> OLD.state OR COALESCE(NEW.owner, '') <> COALESCE(OLD.owner, '')"
+    f"OLD.state IN {_FINAL} AND (NEW.state <> OLD.state OR {_OTHER_OWNER}"
     " OR NEW.finished_at <> OLD.finished_at)"
 )
+# The end of an unheard run is in the spool of its node, which another agent may deliver.
 _BY_THE_DEAD = (
     f"OLD.state NOT IN {_FINAL} AND OLD.state <> 'lost' AND NEW.state NOT IN ('waiting', 'lost')"
+    " AND OLD.unheard_since IS NULL"
     " AND NEW.state <> OLD.state AND EXISTS"
     " (SELECT 1 FROM nodes WHERE nodes.id = NEW.owner AND nodes.died_at IS NOT NULL)"
 )
 _LATE_TRUTH = "OLD.state = 'lost' AND NEW.state <> 'lost'"
-_NOT_ITS_OWN = "OLD.state = 'lost' AND COALESCE(NEW.owner, '') <> COALESCE(OLD.owner, '')"
+_NOT_ITS_OWN = f"OLD.state = 'lost' AND {_OTHER_OWNER}"
+_NOT_OF_ITS_NODE = f"OLD.unheard_since IS NOT NULL AND {_OTHER_OWNER}"
 _RULES = {
     "a final row changed": _CHANGED_FINAL,
     "a dead node wrote": _BY_THE_DEAD,
     "a lost run changed its owner": _NOT_ITS_OWN,
+    "an unheard run changed its owner": _NOT_OF_ITS_NODE,
     "late truth": _LATE_TRUTH,
 }
 

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from dcron.model import node_name
-from dcron.policy import INSTANT
+from dcron.policy.starting.catch_up import INSTANT
 from tests.faults.campaign import audit, ledger, leftovers
 from tests.faults.campaign.ledger import Entry
 from tests.faults.campaign.stage import Stage
@@ -21,6 +22,8 @@ class Verdict:
 
     violations: dict[str, list[str]] = field(default_factory=dict)
     starts: int = 0
+    longest_pause: float = 0.0
+    """Most seconds between two starts, one after the other."""
     states: Counter[str] = field(default_factory=Counter)
     late_truths: int = 0
 
@@ -36,7 +39,9 @@ def judge(stage: Stage) -> Verdict:
         rows = invariants.read_rows(connection)
     witnessed = audit.witnessed(stage.cluster.database)
     verdict = Verdict(states=Counter(row.state for row in rows), late_truths=witnessed.late_truths)
-    verdict.starts = sum(entry.kind == "start" for entry in entries)
+    moments = sorted(entry.at for entry in entries if entry.kind == "start")
+    verdict.starts = len(moments)
+    verdict.longest_pause = max((after - before for before, after in pairwise(moments)), default=0.0)
     tried_again = {task.name for task in stage.tasks if task.on_lost == "retry" or task.tries > 1}
     verdict.add("I1", ledger.twice(entries, tried_again))
     verdict.add("I2", [_overlap(entry, entries) for entry in entries if entry.kind == "overlap"])

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -49,23 +50,53 @@ def clock_steps(stage: Stage) -> Figures:
     return {"forward for": f"{ends - begins} s"}
 
 
+@fault("host-clock-day", ("postgres",))
+def host_clock_day(stage: Stage) -> Figures:
+    """Wall clocks of two nodes of three a day ahead and a day behind, from their start to their end."""
+    for name, shift in (("web-2", DAY), ("web-3", -DAY)):
+        _shift(stage, name, shift, 0, FOR_EVER)
+    stage.begin()
+    before = {node.id for node in stage.cluster.alive()}
+    time.sleep(stage.seconds)
+    stage.require({node.id for node in stage.cluster.alive()} == before, "a node was replaced")
+    offsets = {node.name: round(node.clock_offset or 0.0, -1) for node in stage.cluster.alive()}
+    stage.require(offsets == {"web-1": 0.0, "web-2": DAY, "web-3": -DAY}, f"offsets: {offsets}")
+    started = Counter(run.node for run in stage.cluster.runs() if run.started_at)
+    return {"starts by the right and the wrong clocks": [started[name] for name in LEASES]}
+
+
 @fault("clock-day", judge=forgetting.judge_clock)
 def clock_day(stage: Stage) -> Figures:
     """The database's clock a day ahead for a while, and back."""
-    ahead = max(6, int(stage.seconds / 3))
-    begins = int(time.monotonic()) + 14
-    ends = begins + ahead
+    figures = _off_by(stage, DAY)
+    _require_log(stage, "the database's clock was set back by 86")
+    return figures
+
+
+@fault("clock-day-behind", judge=forgetting.judge_clock)
+def clock_day_behind(stage: Stage) -> Figures:
+    """The database's clock a day behind for a while, and right again."""
+    figures = _off_by(stage, -DAY, after=40)
+    stage.require(figures["starts until then"], "no agent had started anything before")
+    _require_log(stage, "the database's clock was set forward by 86")
+    return figures
+
+
+def _off_by(stage: Stage, seconds: int, after: int = 14) -> Figures:
+    """Let the database's clock be wrong by so much, from so many seconds on; it is right before and after."""
+    wrong_for = max(6, int(stage.seconds / 3))
+    begins = int(time.monotonic()) + after
+    ends = begins + wrong_for
     if stage.server:
-        stage.enter(_shifted_server(stage, stage.server, DAY, begins, ends))
+        stage.enter(_shifted_server(stage, stage.server, seconds, begins, ends))
     else:
         for name in LEASES:
-            _shift(stage, name, DAY, begins, ends)
+            _shift(stage, name, seconds, begins, ends)
     stage.begin()
     early = _starts_until(stage, ends)
     time.sleep(max(12.0, stage.seconds / 2))
     _require_starts(stage, ("tick", "tock", "slow", "many", "long"), within=15.0)
-    _require_log(stage, "the database's clock was set back by 86")
-    return {"ahead for": f"{ahead} s", "starts until then": early}
+    return {"wrong for": f"{wrong_for} s", "starts until then": early}
 
 
 @fault("boot-clock", ("sqlite",), judge=forgetting.judge_clock)
@@ -128,7 +159,7 @@ def _shifted_server(
         library = shutil.copy(compiled(stage.directory), place)  # its account must be able to read it
         for path in (Path(place), Path(library)):
             path.chmod(0o755)
-        wrong = {"LD_PRELOAD": str(library), **_environment(seconds, begins, ends)}
+        wrong = {"LD_PRELOAD": str(library), **environment(seconds, begins, ends)}
         server.restart(wrong)
         stage.cluster.database.close()
         try:
@@ -137,14 +168,14 @@ def _shifted_server(
             server.restart({})
 
 
-def _environment(seconds: int, begins: int, ends: int, step: int = 0) -> dict[str, str]:
+def environment(seconds: int, begins: int, ends: int, step: int = 0) -> dict[str, str]:
     given = {"SHIFT": seconds, "FROM": begins, "UNTIL": ends, "STEP": step}
     return {f"WALLCLOCK_{word}": str(value) for word, value in given.items()}
 
 
 def _shift(stage: Stage, name: str, seconds: int, begins: int, ends: int, step: int = 0) -> None:
     """Let this agent's wall clock be wrong between two moments of the monotonic clock."""
-    wrong = _environment(seconds, begins, ends, step)
+    wrong = environment(seconds, begins, ends, step)
     stage.environments[name] = {"LD_PRELOAD": str(compiled(stage.directory)), **wrong}
 
 

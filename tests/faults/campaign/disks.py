@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,12 +12,14 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.engine import make_url
 
-from dcron.database import Database
+from dcron.database import open_database
 from dcron.services.crontab import Crontab
 from tests.faults.campaign import audit
 from tests.faults.campaign.ledger import Load
 from tests.faults.campaign.playing import Figures, NotHere, fault
 from tests.faults.campaign.stage import LEASES, Stage
+from tests.support.cluster import wait_for
+from tests.support.databases import PostgresServer, execute, new_database
 
 BLOCK = b"\0" * 4096
 
@@ -67,6 +70,42 @@ def disk_full_for_the_database(stage: Stage) -> Figures:
         "full" in agent.log.read_text() or "53100" in agent.log.read_text() for agent in stage.living()
     )
     return {"full for": f"{full:g} s", "agents that said so": f"{reports} of {len(stage.living())}"}
+
+
+@fault("disk-full-log", ("postgres",))
+def disk_full_for_the_log(stage: Stage) -> Figures:
+    """The disk of all of Postgres's data full (tmpfs): it cannot write its log, crashes, and is restarted."""
+    # Not below the directory of the campaign: what runs there is taken for what agents have left.
+    place = Path(stage.enter(tempfile.TemporaryDirectory(prefix="dcron-disk-")))
+    place.chmod(0o755)
+    disk = stage.enter(small_disk(place / "small", 256))
+    server = PostgresServer(parent=disk)
+    stage.resources.callback(server.close)
+    _use(stage, stage.enter(new_database(server.url, stage.directory)))
+    stage.begin()
+    time.sleep(3)
+    full, began = max(12.0, min(30.0, stage.seconds)), time.monotonic()
+    with filled(disk):
+        with suppress(psycopg.Error):
+            while time.monotonic() - began < full:  # until no new file of the log can be made
+                execute(server.url, "SELECT pg_logical_emit_message(false, 'x', repeat('x', 8000000))")
+                execute(server.url, "SELECT pg_switch_wal()")
+        crashed = time.monotonic() - began
+        time.sleep(max(0.0, full - crashed))
+    stage.require(all(agent.process.poll() is None for agent in stage.agents.values()), "an agent ended")
+    wait_for(lambda: _starts(server), 60, "Postgres runs again")
+    stage.cluster.database.close()
+    return {"full for": f"{full:g} s", "refused after": f"{crashed:.1f} s"}
+
+
+def _starts(server: PostgresServer) -> bool:
+    """Start it again, as a service manager does, and return whether it answers."""
+    try:
+        server.start()
+        execute(server.url, "SELECT 1")
+    except (OSError, psycopg.Error, subprocess.SubprocessError):
+        return False
+    return True
 
 
 @fault("disk-full-output")
@@ -124,6 +163,6 @@ def _use(stage: Stage, url: str) -> None:
     """Go on with another database, as empty as the first."""
     stage.cluster.database.close()
     stage.cluster.url = url
-    stage.cluster.database = Database(url, patience=30)
+    stage.cluster.database = open_database(url, patience=30)
     stage.cluster.crontab = Crontab(stage.cluster.database, "tester@here")
     audit.install(stage.cluster.database)

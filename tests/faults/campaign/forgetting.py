@@ -4,7 +4,7 @@ import itertools
 from collections import Counter
 from typing import Any
 
-from dcron.store import epochs
+from dcron.store.nodes import epochs
 from tests.faults.campaign import audit, checks, ledger, leftovers
 from tests.faults.campaign.checks import Verdict
 from tests.faults.campaign.ledger import Entry

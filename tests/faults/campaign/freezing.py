@@ -6,10 +6,10 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from dcron import policy
 from dcron.model import Freeze
-from dcron.policy.freezes import holds
-from dcron.schema import runs
+from dcron.policy.starting import lanes
+from dcron.policy.starting.freezes import holds
+from dcron.schema.tables import runs
 from dcron.services.freezes import Freezes
 from dcron.store import freezes
 from tests.faults.campaign import ledger
@@ -45,7 +45,7 @@ def _require_no_starts(stage: Stage) -> None:
     begun = [entry for entry in ledger.read(stage.cluster.ledger_path) if entry.kind == "start"]
     for entry in begun:
         row = rows[entry.run_id]
-        lane = policy.read_lane(row.lane)
+        lane = lanes.read_lane(row.lane)
         if lane is None or not lane.is_requested:
             stage.require(
                 not _is_frozen(frozen, row.started_at), f"run {row.id} of {row.task} started while frozen"

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from dcron.model import Definition, Run, RunState
-from dcron.schema import output
+from dcron.schema.tables import output
 from tests.faults.campaign.leftovers import marked_processes
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import Stage

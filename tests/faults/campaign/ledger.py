@@ -39,8 +39,8 @@ class Load:
 
     name: str
     schedule: str
-    seconds: float
-    """How long each job sleeps."""
+    seconds: float | str
+    """How long each job sleeps; a text may be any words of the shell."""
     fails_every: int = 0
     """Runs whose id is a multiple of this fail; 0 is none."""
     fields: dict[str, Any] = field(default_factory=dict)

@@ -3,23 +3,30 @@
 import time
 from collections import Counter
 
-from dcron.model import RunState
+from dcron.model import RunState, Task
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import LEASES, Stage
+from tests.support.cluster import wait_for
 from tests.support.proxy import Proxy
 
+BURST = 100
+"""Runs by hand at once, whose starts are measured."""
 POSTGRES = ("postgres",)
 
 
 def behind_proxies(stage: Stage) -> list[Proxy]:
     """Begin with a proxy between each agent and the database."""
-    assert stage.server
-    proxies = []
-    for name in LEASES:
-        proxy = stage.enter(Proxy(stage.server.socket, stage.chance))
-        stage.environments[name] = {"DCRON_DB": proxy.url(stage.cluster.url)}
-        proxies.append(proxy)
+    proxies = proxies_of(stage)
     stage.begin()
+    return list(proxies.values())
+
+
+def proxies_of(stage: Stage) -> dict[str, Proxy]:
+    """Put a proxy between the database and each agent to come."""
+    assert stage.server
+    proxies = {name: stage.enter(Proxy(stage.server.socket, stage.chance)) for name in LEASES}
+    for name, proxy in proxies.items():
+        stage.environments[name] = {"DCRON_DB": proxy.url(stage.cluster.url)}
     return proxies
 
 
@@ -76,6 +83,38 @@ def cut_off(stage: Stage) -> Figures:
         times += 1
         running += busy[name]
     return {"times": times, "jobs cut off": running}
+
+
+@fault("far", POSTGRES)
+def far(stage: Stage) -> Figures:
+    """The database 100 ms away, then 300 ms, each way; then 2 % of the packets are lost, too; lease 60 s."""
+    stage.leases = dict.fromkeys(LEASES, 60.0)
+    proxies = behind_proxies(stage)
+    often = stage.cluster.add("often", "0 0 1 1 *", "true", max_running=None)
+    before = {node.id for node in stage.cluster.alive()}
+    figures: Figures = {}
+    for delay, loses in ((0.0, 0.0), (0.1, 0.0), (0.3, 0.0), (0.1, 0.02)):
+        for proxy in proxies:
+            proxy.delay, proxy.loses = delay, loses
+        time.sleep(stage.seconds / 4)
+        took = _all_start(stage, often)
+        lossy = f", {loses:.0%} lost" if loses else ""
+        figures[f"starts/s at {delay * 1000:.0f} ms{lossy}"] = f"{BURST / took:.0f}"
+    for proxy in proxies:
+        proxy.delay = proxy.loses = 0.0
+    stage.require({node.id for node in stage.cluster.alive()} == before, "a node lost its lease")
+    lost = [run.id for run in stage.cluster.runs(RunState.LOST)]
+    stage.require(not lost, f"runs were lost: {lost}")
+    return figures
+
+
+def _all_start(stage: Stage, task: Task) -> float:
+    """Ask for BURST runs; return the seconds until all have started."""
+    began = time.monotonic()
+    asked = {run.id for run in stage.cluster.crontab.run_all([task] * BURST)}
+    waiting = (RunState.WAITING, RunState.CLAIMED)
+    wait_for(lambda: not asked & {run.id for run in stage.cluster.runs(*waiting)}, 120, "the burst starts")
+    return time.monotonic() - began
 
 
 def _hold(proxies: list[Proxy], seconds: float) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import select
 
 from dcron.model import Definition
-from dcron.schema import nodes, notifications
+from dcron.schema.tables import nodes, notifications
 from dcron.services.settings import SharedSettings
 from tests.faults.campaign.ledger import USUAL
 from tests.faults.campaign.playing import Figures, fault

@@ -96,13 +96,16 @@ def play(
     directory: Path | None = None,
     *,
     with_prune: bool = False,
+    lease: float | None = None,
 ) -> Row:
     """Play the fault, let everything come to rest, end the agents, and judge.
 
-    With `with_prune`, agents prune old history meanwhile.
+    With `with_prune`, agents prune old history meanwhile. `lease` replaces the short leases of all agents.
     """
     given = server if database == "postgres" else None
     with stage(given, seed, seconds, directory) as played:
+        if lease:
+            played.leases = dict.fromkeys(played.leases, lease)
         if with_prune:
             pruning.prepare(played)
         began = time.monotonic()
@@ -129,13 +132,17 @@ def play(
         if verdict.violations:
             keep_evidence(played, fault, database, seed, verdict)
     return Row(
-        fault, database, seed, seconds, verdict, _usual(verdict, rest) | figures | played.figures, took=took
+        *(fault, database, seed, seconds, verdict),
+        _usual(verdict, rest, max(played.leases.values())) | figures | played.figures,
+        took=took,
     )
 
 
-def _usual(verdict: Verdict, rest: float | None) -> Figures:
+def _usual(verdict: Verdict, rest: float | None, lease: float) -> Figures:
     states = {state: count for state, count in sorted(verdict.states.items()) if state != "waiting"}
     figures: Figures = {"at rest after": f"{rest:.1f} s"} if rest is not None else {}
+    pause = verdict.longest_pause
+    figures |= {"no start for at most": f"{pause:.1f} s, {pause / lease:.1f} leases"} if pause else {}
     return figures | states | ({"late truths": verdict.late_truths} if verdict.late_truths else {})
 
 

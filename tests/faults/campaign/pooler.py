@@ -1,92 +1,83 @@
-"""Agents behind pgbouncer in transaction mode."""
+"""Agents behind pgbouncer, which they detect by themselves, beside another program that uses the pool."""
 
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
+import psycopg
 from sqlalchemy.engine import make_url
 
 from tests.faults.campaign.playing import Figures, NotHere, fault
-from tests.faults.campaign.stage import LEASES, Stage
-from tests.support.cluster import wait_for
+from tests.faults.campaign.stage import Stage
+from tests.support import pgbouncer
 
-_SETTINGS = """
-[databases]
-* = host={host} user=postgres
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-default_pool_size = 3
-max_client_conn = 200
-logfile = {log}
-"""
+POSTGRES = ("postgres",)
+SIZES = {"transaction": 3, "session": 40}
+"""Connections to the server, for all clients. With sessions each client keeps one."""
 
 
-@fault("pgbouncer", ("postgres",))
-def pgbouncer(stage: Stage) -> Figures:
+@fault("pgbouncer-transaction", POSTGRES)
+def transaction(stage: Stage) -> Figures:
     """Agents behind pgbouncer in transaction mode, three connections for all, killed now and then."""
-    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
-    if program is None:
+    return _behind(stage, "transaction")
+
+
+@fault("pgbouncer-session", POSTGRES)
+def session(stage: Stage) -> Figures:
+    """Agents behind pgbouncer in session mode, killed now and then."""
+    return _behind(stage, "session")
+
+
+def _behind(stage: Stage, mode: str) -> Figures:
+    if pgbouncer.program() is None:
         raise NotHere("pgbouncer is not installed here")
     assert stage.server
-    place = stage.enter(_place())
-    settings, port = place / "pgbouncer.ini", _free_port()
-    url = make_url(stage.cluster.url)
-    settings.write_text(_SETTINGS.format(host=url.query["host"], port=port, log=place / "log"))
-    pooled = url.set(host="127.0.0.1", port=port, username="postgres", query={"pgbouncer": "true"})
-    for name in LEASES:
-        stage.environments[name] = {"DCRON_DB": pooled.render_as_string(hide_password=False)}
-    restarts, owner = 0, Path(stage.server.socket).owner()
-    pooler = _start(program, settings, port, owner)
-    try:
-        stage.begin()
-        for _ in stage.pauses(4.0, 8.0):
-            pooler.kill()
-            pooler.wait(10)
-            time.sleep(stage.chance.choice([0.0, 1.0]))
-            pooler = _start(program, settings, port, owner)
-            restarts += 1
-    finally:
-        stage.at_the_end.append(lambda: _stop(pooler))
-    return {"pooler killed": restarts}
+    pooler = stage.enter(pgbouncer.pgbouncer(stage.server, mode, SIZES[mode]))
+    stage.at_the_end.append(pooler.kill)  # its connections must not look like those of agents
+    for name in stage.leases:
+        stage.environments[name] = {"DCRON_DB": pooler.url(stage.cluster.url)}
+    stage.begin()
+    other = OtherProgram(pooler.url(stage.cluster.url))
+    restarts = 0
+    for _ in stage.pauses(4.0, 8.0):
+        pooler.kill()
+        time.sleep(stage.chance.choice([0.0, 1.0]))
+        pooler.start()
+        restarts += 1
+    other.stop()
+    stage.require(other.looks > 0, "the other program never saw its search path")
+    stage.require(other.seen <= {OtherProgram.PATH}, f"another program got the search path {other.seen}")
+    silent = [
+        agent.name for agent in stage.living() if "behind a connection pooler" not in agent.log.read_text()
+    ]
+    stage.require(not silent, f"no word of the pooler from {silent}")
+    return {"pooler killed": restarts, "looks of another program": other.looks}
 
 
-def _start(program: str, settings: Path, port: int, owner: str) -> "subprocess.Popen[bytes]":
-    user = owner if os.geteuid() == 0 else None
-    silent = subprocess.DEVNULL
-    pooler = subprocess.Popen([program, "-q", settings], user=user, stdout=silent, stderr=silent)
-    wait_for(lambda: _answers(port), 10, "pgbouncer listens")
-    return pooler
+class OtherProgram:
+    """Another client of the same pool: looks at its search path again and again."""
 
+    PATH = '"$user", public'
 
-def _stop(pooler: "subprocess.Popen[bytes]") -> None:
-    pooler.kill()
-    pooler.wait(10)
+    def __init__(self, url: str) -> None:
+        self._url = make_url(url).render_as_string(hide_password=False)
+        self._ended = threading.Event()
+        self.seen: set[str] = set()
+        self.looks = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
 
+    def stop(self) -> None:
+        self._ended.set()
+        self._thread.join(20)
 
-@contextmanager
-def _place() -> Iterator[Path]:
-    """A directory into which the server's account, which pgbouncer takes too, may write."""
-    with tempfile.TemporaryDirectory(prefix="dcron-pgbouncer-") as directory:
-        Path(directory).chmod(0o777)
-        yield Path(directory)
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("127.0.0.1", port)) == 0
+    def _run(self) -> None:
+        while not self._ended.wait(0.05):
+            try:
+                with psycopg.connect(self._url, prepare_threshold=None) as connection:
+                    while not self._ended.wait(0.05):
+                        [path] = connection.execute("SHOW search_path").fetchone() or [""]
+                        connection.commit()
+                        self.seen.add(path)
+                        self.looks += 1
+            except psycopg.Error:  # the pooler was killed
+                continue

@@ -9,7 +9,7 @@ from collections import Counter
 from dcron.model import RunState
 from tests.faults.campaign.ledger import Load
 from tests.faults.campaign.playing import Figures, fault
-from tests.faults.campaign.stage import LEASES, Stage
+from tests.faults.campaign.stage import Stage
 from tests.support.cluster import AgentProcess
 
 BURSTS = tuple(Load(f"burst-{number}", "@every 2s", 0.0) for number in range(15))
@@ -165,7 +165,7 @@ def _freeze(stage: Stage, *, with_warden: bool) -> int:
         warden = _warden_of(agent) if with_warden else None
         if warden:
             os.kill(warden, signal.SIGSTOP)
-        time.sleep(LEASES[agent.name] * stage.chance.uniform(1.2, 2.0))
+        time.sleep(stage.leases[agent.name] * stage.chance.uniform(1.2, 2.0))
         agent.thaw()
         if warden:
             with contextlib.suppress(ProcessLookupError):

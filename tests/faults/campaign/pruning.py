@@ -6,9 +6,9 @@ from typing import Any
 from sqlalchemy import delete, func, insert, select
 
 from dcron.policy.statistics import DAY, day_of
-from dcron.schema import holds, maintenance_jobs, output, runs, summed_days
-from dcron.store.daily_statistics import JOB as SUMMING_UP
-from dcron.store.prune import JOB
+from dcron.schema.tables import holds, maintenance_jobs, output, runs, summed_days
+from dcron.store.retention.walk import JOB
+from dcron.store.statistics.daily import JOB as SUMMING_UP
 from tests.faults.campaign.stage import Stage
 
 TASK = 900_000

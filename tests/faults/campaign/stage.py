@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from dcron.errors import DatabaseError
 from dcron.model import Definition, RunState, Task
-from dcron.schema import nodes, runs
+from dcron.schema.tables import nodes, runs
 from tests.faults.campaign import audit, ledger
 from tests.faults.campaign.ledger import USUAL, Load
 from tests.support.cluster import AgentProcess, Cluster
@@ -45,6 +45,8 @@ class Stage:
     tasks: list[Task] = field(default_factory=list)
     options: tuple[str, ...] = ("--grace", "3s")
     slots: int = 16
+    leases: Mapping[str, float] = field(default_factory=lambda: LEASES)
+    """The agents of the beginning, with their leases."""
     program: Sequence[str] = ("-m", "dcron")
     environments: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """What some agents, by name, have in their environment beside the rest."""
@@ -85,7 +87,7 @@ class Stage:
         temporary.mkdir(exist_ok=True)
         environment = {"TMPDIR": str(temporary), "CAMPAIGN": str(self.directory)}
         environment |= self.environments.get(name, {})
-        lease = LEASES.get(name, 6.0)
+        lease = self.leases.get(name, 6.0)
         agent = self.cluster.start_agent(
             name,
             *self.options,
@@ -100,9 +102,9 @@ class Stage:
     def begin(self, lines: Sequence[Load] = USUAL) -> None:
         """The usual beginning: the lines, and all agents alive."""
         self.load(lines)
-        for name in LEASES:
+        for name in self.leases:
             self.start(name)
-        self.cluster.wait_until_alive(len(LEASES), within=60)
+        self.cluster.wait_until_alive(len(self.leases), within=60)
 
     def living(self) -> list[AgentProcess]:
         return [agent for agent in self.agents.values() if agent.process.poll() is None]

@@ -16,8 +16,10 @@ from tests.faults.campaign.playing import Figures, NotHere, fault
 from tests.faults.campaign.stage import LEASES, Stage
 from tests.support.cluster import wait_for
 
-PREVIOUS_RELEASE = os.environ.get("DCRON_PREVIOUS_RELEASE", "2eccb81")
-"""A commit, tag or branch; that one is the last with tables of version 0003."""
+PREVIOUS_RELEASE = os.environ.get("DCRON_PREVIOUS_RELEASE", "a66ca14b")
+"""A commit, tag or branch; that one is the last with the oldest tables that can be upgraded."""
+NEWER_TABLES = 3
+"""The exit code of an agent that meets tables of a newer release, when its runs have ended."""
 _ROOT = Path(__file__).parents[3]
 _MAKE = """
 import json, sys
@@ -25,14 +27,14 @@ from dcron.database import Database
 from dcron.model import Definition
 from dcron.services.crontab import Crontab
 database = Database(sys.argv[1])
-Crontab(database, "tester@here").import_lines([Definition(**line) for line in json.load(open(sys.argv[2]))])
+Crontab(database, "tester@here").import_tasks([Definition(**line) for line in json.load(open(sys.argv[2]))])
 database.close()
 """
 
 
 @fault("rolling-upgrade")
 def rolling_upgrade(stage: Stage) -> Figures:
-    """The tables are upgraded under agents of the previous release: they drain, and new ones take over."""
+    """The tables are upgraded under agents of the previous release: they end, and new ones take over."""
     older = {"PYTHONPATH": str(previous_release(stage.directory / "previous") / "src")}
     _make_tables(stage, older)
     for name in LEASES:
@@ -47,7 +49,7 @@ def rolling_upgrade(stage: Stage) -> Figures:
     newest = _count(stage, "runs WHERE started_at IS NOT NULL")
     time.sleep(max(LEASES.values()))
     taken = _count(stage, "runs WHERE started_at IS NOT NULL") - newest
-    draining = _count(stage, "nodes WHERE died_at IS NULL AND draining")
+    draining = _count(stage, "nodes WHERE draining")
     stage.require(
         draining == len(LEASES), f"{draining} agents of the previous release are marked as draining"
     )
@@ -55,12 +57,13 @@ def rolling_upgrade(stage: Stage) -> Figures:
     for name, agent in list(stage.agents.items()):
         said = agent.log.read_text()
         stage.require("Traceback" not in said, f"{name} of the previous release broke: {said[-300:]}")
-        agent.terminate()
-        stage.require(agent.wait(30) == 0, f"{name} of the previous release did not stop well")
+        ended = agent.wait(60)
+        stage.require(ended == NEWER_TABLES, f"{name} of the previous release ended with {ended}")
         del stage.agents[name], stage.environments[name]
         stage.start(f"new-{name}")
     wait_for(lambda: len(stage.cluster.alive()) == len(LEASES), 60, "the new ones live")
     time.sleep(stage.seconds / 2)
+    stage.expected_exits.add(NEWER_TABLES)
     lost = _count(stage, "runs WHERE state = 'lost'")
     return {"from version": before, "lost": lost}
 

@@ -4,12 +4,13 @@ import time
 
 from sqlalchemy import text
 
+from dcron import migrations
 from dcron.migrations import VERSION_TABLE
-from dcron.schema import SCHEMA_VERSION
+from dcron.schema.tables import SCHEMA_VERSION
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import Stage
 
-NEXT, PREVIOUS = "9999", "0001"
+NEXT, PREVIOUS = "9999", migrations.known_versions()[0]
 
 
 @fault("versions")

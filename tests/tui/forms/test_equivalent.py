@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from dcron.cli.app import app
 from dcron.model import Definition
-from dcron.safetext import safe_characters
 from dcron.tui.forms.equivalent import add_line, set_line
+from dcron.values.safe_text import safe_characters
 from tests.support.tui import Stage
 
 PLAIN = Definition(name="backup", schedule="@daily", timezone="Europe/Berlin", command="run it")

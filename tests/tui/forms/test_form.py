@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
+from dcron.fields import FIELDS
 from dcron.model import DEFINITION_FIELDS, SPEC_DEFAULTS, Definition
-from dcron.schedule import parse_calendar
+from dcron.schedule.calendars import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.services.settings import SharedSettings
-from dcron.tui.forms.fields import FIELDS
-from dcron.tui.health import Health
+from dcron.tui.forms.fields import write
+from dcron.tui.reads.health import Health
 from tests.support.forms import at, complains, fill, form_of, go, opened, paste, row_of, save
 from tests.support.task_fields import EXAMPLES
 from tests.support.tui import Stage
@@ -54,7 +55,7 @@ _TYPED = {
     "stdin": "hello",
 }
 EVERY_FIELD = _TYPED | {
-    name: FIELDS[name].write(value, "UTC") for name, value in EXAMPLES.items() if name not in _TYPED
+    name: write(FIELDS[name], value, "UTC") for name, value in EXAMPLES.items() if name not in _TYPED
 }
 """Each field once, as a person types it."""
 WRITTEN = {
@@ -143,7 +144,7 @@ def test_every_field_is_written_as_it_was_typed(stage: Stage) -> None:
     calendars(stage)
 
     async def look() -> None:
-        async with stage.screen(size=(120, 40)) as screen:
+        async with stage.screen(size=(120, 48)) as screen:
             await opened(screen, "e")
             for field, text in EVERY_FIELD.items():
                 row_of(screen, field).set_text(text)

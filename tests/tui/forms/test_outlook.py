@@ -10,12 +10,12 @@ import pytest
 
 from dcron.model import Definition
 from dcron.presentation import humanize, next_runs
-from dcron.schedule import parse_calendar
+from dcron.schedule.calendars import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.tui.forms import checking, form
 from dcron.tui.forms.checking import Typed
 from dcron.tui.forms.schedule_preview import COUNT, SchedulePreview, draw, preview
-from dcron.tui.health import Health
+from dcron.tui.reads.health import Health
 from tests.support.forms import fill, form_of, go, opened, paste, row_of
 from tests.support.tui import Screen, Stage
 

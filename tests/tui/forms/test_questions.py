@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dcron.store.runs import RunFilter
+from dcron.store.runs.rows import RunFilter
 from tests.support.forms import paste
 from tests.support.tui import Stage
 

@@ -94,6 +94,8 @@ async def test_a_paste_into_the_search_is_made_inert(sqlite_runs: Runs) -> None:
         viewer.app.screen.focused.post_message(Paste("\x1b[2Jpasted\u202e"))  # type: ignore[union-attr]
         await viewer.sees("pasted")
         assert not harmful(viewer)
+        viewer.app.screen.focused.post_message(Paste("y" * 300))  # type: ignore[union-attr]
+        await viewer.until(lambda: len(viewer.screen.prompt.entry.value) == 200)
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)

@@ -7,7 +7,6 @@ import pytest
 from textual.events import Key
 
 from dcron.model import RunState
-from dcron.tui.log.prompt import LogPrompt
 from tests.support.log_viewer import Runs, viewing
 
 
@@ -32,11 +31,11 @@ async def test_a_log_that_cannot_be_saved_leaves_the_typed_path_to_correct(
     async with viewing(runs.log, runs.done(b"one\n")) as viewer:
         await viewer.sees("o one")
         await viewer.press("s")
-        viewer.app.screen.query_one(LogPrompt).value = str(tmp_path / "none" / "x")
+        viewer.screen.prompt.entry.value = str(tmp_path / "none" / "x")
         await viewer.press("enter")
         await viewer.sees("not saved", "none/x")
-        await viewer.until(lambda: viewer.app.screen.query_one(LogPrompt).has_focus)
-        prompt = viewer.app.screen.query_one(LogPrompt)
+        await viewer.until(lambda: viewer.screen.prompt.entry.has_focus)
+        prompt = viewer.screen.prompt.entry
         assert prompt.value == str(tmp_path / "none" / "x")
         prompt.value = str(tmp_path / "x")
         await viewer.press("enter")
@@ -374,7 +373,7 @@ async def test_a_search_may_be_typed_in_one_go(sqlite_runs: Runs) -> None:
         for key in ("slash", "w", "slash", "e"):
             letter = {"slash": "/"}.get(key, key)
             viewer.app.post_message(Key(key, letter))
-        await viewer.until(lambda: viewer.screen.query_one(LogPrompt).value == "w/e")
+        await viewer.until(lambda: viewer.screen.prompt.entry.value == "w/e")
         await viewer.press("enter")
         await viewer.sees("/w/e: 1 line")
         assert not viewer.lines.wraps

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcron.store.output import Chunk
 from dcron.tui.log import search
-from dcron.tui.log import text as log_text
 from dcron.tui.log.lines import ERR, GAP, STREAMS, RawLine
-from dcron.tui.log.search import Criteria, Needle, Rows, Search
+from dcron.tui.log.search import Criteria, Needle, Search
 from dcron.tui.log.text import LogText
+from dcron.values.lists import Chunk
 from tests.support.stage import NOON
 
 Said = list[tuple[str, bytes, int]]
@@ -40,10 +39,6 @@ def text_of(chunks: list[Chunk]) -> LogText:
 
 def lines_of(text: LogText, limit: int = 100) -> list[RawLine]:
     return [text.raw(number, limit) for number in range(len(text))]
-
-
-def starts_of(rows: Rows) -> list[int]:
-    return [rows.start(number) for number in range(len(rows))]
 
 
 def plain(said: Said) -> list[tuple[str, bytes]]:
@@ -98,20 +93,20 @@ def test_chunks_that_are_there_already_are_ignored(said: Said) -> None:
     assert lines_of(text) == before
 
 
-@given(SAID, st.integers(0, 30), st.integers(0, 30))
-def test_a_dropped_middle_leaves_one_line(said: Said, first: int, size: int) -> None:
-    """The text is then as if only the rest had come."""
+@given(SAID, st.integers(0, 30), st.integers(0, 30), st.integers(0, 30))
+def test_a_dropped_middle_leaves_one_line(said: Said, first: int, size: int, earlier: int) -> None:
+    """The text is then as if only the rest had come, also if less was dropped before."""
     chunks = chunks_of(said)
     kept = [chunk.byte_offset for chunk in chunks if chunk.byte_offset >= first + size]
     if not kept:
         return
     text = text_of(chunks)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_text, "HEAD_BYTES", first)
-        text.drop_middle(kept[0])
+    text.drop_middle(first, min(first + earlier, kept[0]))
+    text.drop_middle(first, kept[0])
     fresh = text_of([chunk for chunk in chunks if not first <= chunk.byte_offset < kept[0]])
     assert lines_of(text) == lines_of(fresh)
-    assert starts_of(text) == starts_of(fresh)
+    assert list(text.starts) == list(fresh.starts)
+    assert (text.out, text.err, text.end) == (fresh.out, fresh.err, fresh.end)
     assert text.complete_end == fresh.complete_end
 
 
@@ -129,13 +124,13 @@ def test_a_search_finds_the_same_as_a_look_at_each_line(
         found = Search(text, criteria)
         while not found.is_done(text.end):
             found.step(text.end)
-    starts, lines = starts_of(text), lines_of(text)
+    starts, lines = text.starts, lines_of(text)
     numbers = [n for n, line in enumerate(lines) if not err_only or line.kind == ERR]
     if kept:
         numbers = [n for n in numbers if lines[n].kind != GAP and Needle(kept).is_in(lines[n])]
-    assert starts_of(found.rows) == [starts[number] for number in numbers]
+    assert list(found.rows) == [starts[number] for number in numbers]
     hits = [number for number in numbers if lines[number].kind != GAP and Needle(sought).is_in(lines[number])]
-    assert starts_of(found.hits) == [starts[number] for number in hits]
+    assert list(found.hits) == [starts[number] for number in hits]
 
 
 def test_of_a_very_long_line_only_the_beginning_is_kept() -> None:

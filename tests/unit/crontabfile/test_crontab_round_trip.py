@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dcron.crontabfile import read, write
 from dcron.crontabfile.directive import UNPRINTABLE
 from dcron.model import Definition
-from dcron.unreadable import Unreadable
+from dcron.values.unreadable import Unreadable
 from tests.support.random_definitions import definitions
 from tests.support.task_fields import EXAMPLES
 

@@ -56,6 +56,34 @@ def test_a_redirect_to_another_host_is_not_followed(server: WebServer) -> None:
     assert server.paths == ["/secret"]
 
 
+@pytest.mark.parametrize("scheme", ["ftp", "file", "data", "gopher"])
+def test_a_redirect_to_another_protocol_is_not_followed(server: WebServer, scheme: str) -> None:
+    """The library's client for ftp has no limit for all of an exchange."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        server.answer = lambda _, handler: reply(handler, 302, Location=f"{scheme}://127.0.0.1:{port}/")
+        with pytest.raises(PingError, match="redirects to another host or protocol"):
+            send(server.url("/secret"), limit=5)
+        listener.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+def test_a_host_with_many_addresses_that_do_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        place = full.getsockname()
+        waiting = [socket.socket() for _ in range(8)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(place)
+        found = (socket.AF_INET, socket.SOCK_STREAM, 6, "", place)
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [found] * 100)
+        with pytest.raises(PingError, match=r"^no answer within 0\.3s$"):
+            send(f"http://many.example.org:{place[1]}/secret", limit=0.3)
+        for each in waiting:
+            each.close()
+
+
 def test_a_server_that_redirects_for_ever_is_left(server: WebServer) -> None:
     server.answer = lambda _, handler: reply(handler, 302, Location="/secret")
     with pytest.raises(PingError):

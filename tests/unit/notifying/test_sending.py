@@ -7,8 +7,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from email.policy import default
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -234,6 +236,27 @@ def test_a_webhook_that_refuses_is_a_failure(server: Server) -> None:
     server.answers[f"/{SECRET}"] = 500, {}
     (result,) = deliver("ops", "webhook", {"url": f"{server.url}/{SECRET}"}, [MESSAGE])
     assert result == Result(Outcome.FAILED, "the server answers 500 Internal Server Error")
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("120", 120.0), ("86400", 3600.0), ("soon", None), ("-5", None), ("", None), ("9" * 400, 3600.0)],
+)
+def test_a_webhook_says_when_to_try_again(server: Server, header: str, seconds: float | None) -> None:
+    server.answers["/busy"] = 429, {"Retry-After": header}
+    (result,) = deliver("ops", "webhook", {"url": f"{server.url}/busy"}, [MESSAGE])
+    assert result == Result(Outcome.FAILED, "the server answers 429 Too Many Requests", None, seconds)
+
+
+@pytest.mark.parametrize(("minutes", "least"), [(10, 500.0), (-10, None)])
+def test_a_webhook_says_at_which_time_to_try_again(server: Server, minutes: int, least: float | None) -> None:
+    at = format_datetime(datetime.now(UTC) + timedelta(minutes=minutes), usegmt=True)
+    server.answers["/busy"] = 503, {"Retry-After": at}
+    (result,) = deliver("ops", "webhook", {"url": f"{server.url}/busy"}, [MESSAGE])
+    if least is None:
+        assert result.retry_after is None
+    else:
+        assert least < (result.retry_after or 0) <= 600
 
 
 def test_a_redirect_is_followed_on_the_same_host_only(server: Server) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from dcron import policy
 from dcron.model import Block, SkipCode, Trigger
-from dcron.policy import Admit, Skip, Wait
+from dcron.policy.starting import admission
+from dcron.policy.starting.admission import Admit, Wait
+from dcron.policy.starting.skip_reasons import Skip
 from tests.support.definitions import NOON, task
 
 TURNS = (Trigger.SCHEDULE, Trigger.MANUAL, Trigger.REBOOT, Trigger.NODE)
@@ -28,7 +29,7 @@ FOLLOWED_BY_NONE = (Trigger.RETRY, Trigger.AFTER, Trigger.BACKFILL)
 def test_a_run_starts_while_fewer_are_alive_than_may_be(
     max_running: int | None, alive: int, reason: str | None
 ) -> None:
-    admitted = policy.admit(task(max_running=max_running), Trigger.SCHEDULE, alive, in_backlog=False)
+    admitted = admission.admit(task(max_running=max_running), Trigger.SCHEDULE, alive, in_backlog=False)
     assert admitted == (Skip(SkipCode.OVERLAP, reason) if reason else Admit())
 
 
@@ -44,35 +45,35 @@ def test_a_run_starts_while_fewer_are_alive_than_may_be(
 def test_a_turn_beyond_the_limit_does_what_its_line_says(
     trigger: Trigger, overlap: str, expected: Any
 ) -> None:
-    assert policy.admit(task(overlap=overlap), trigger, 1, in_backlog=False) == expected
+    assert admission.admit(task(overlap=overlap), trigger, 1, in_backlog=False) == expected
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
 def test_what_no_other_run_follows_waits(overlap: str) -> None:
     for trigger in FOLLOWED_BY_NONE:
-        assert policy.admit(task(overlap=overlap), trigger, 1, in_backlog=False) == Wait(Block.LIMIT)
-    event = policy.admit(task(overlap=overlap), Trigger.EVENT, 1, in_backlog=False)
+        assert admission.admit(task(overlap=overlap), trigger, 1, in_backlog=False) == Wait(Block.LIMIT)
+    event = admission.admit(task(overlap=overlap), Trigger.EVENT, 1, in_backlog=False)
     assert event == Wait(Block.LIMIT, replaces=overlap == "replace")
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
 def test_what_is_in_the_backlog_waits_and_replaces_nothing(overlap: str) -> None:
-    admitted = policy.admit(task(overlap=overlap), Trigger.SCHEDULE, 1, in_backlog=True)
+    admitted = admission.admit(task(overlap=overlap), Trigger.SCHEDULE, 1, in_backlog=True)
     assert admitted == Wait(Block.LIMIT)
-    assert policy.admit(task(overlap=overlap), Trigger.SCHEDULE, 0, in_backlog=True) == Admit()
+    assert admission.admit(task(overlap=overlap), Trigger.SCHEDULE, 0, in_backlog=True) == Admit()
 
 
 @pytest.mark.parametrize("trigger", list(Trigger))
 def test_a_paused_line_starts_nothing_but_what_somebody_asks_for(trigger: Trigger) -> None:
-    admitted = policy.admit(task(enabled=False), trigger, 0, in_backlog=False)
+    admitted = admission.admit(task(enabled=False), trigger, 0, in_backlog=False)
     assert admitted == (Admit() if trigger is Trigger.MANUAL else Wait(Block.PAUSED))
 
 
 def test_a_run_is_expired_after_its_last_moment_and_not_in_it() -> None:
     late = NOON + timedelta(microseconds=1)
-    assert policy.expired(task(deadline=90.0), NOON, NOON) is None
-    assert policy.expired(task(deadline=90.0), NOON, late) == Skip(
+    assert admission.expired(task(deadline=90.0), NOON, NOON) is None
+    assert admission.expired(task(deadline=90.0), NOON, late) == Skip(
         SkipCode.EXPIRED, "expired: not started within 1m30s"
     )
-    assert policy.expired(task(), NOON, late) == Skip(SkipCode.EXPIRED, "expired: not started in time")
-    assert policy.expired(task(deadline=90.0), None, late) is None
+    assert admission.expired(task(), NOON, late) == Skip(SkipCode.EXPIRED, "expired: not started in time")
+    assert admission.expired(task(deadline=90.0), None, late) is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcron.policy.dependencies import (
+from dcron.policy.starting.dependencies import (
     cannot_run,
     cycles,
     downstream_of,

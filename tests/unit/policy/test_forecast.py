@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from dcron.model import SkipCode
-from dcron.policy import forecast
-from dcron.policy.load import Load, LoadFleet, LoadTask, PlayedRun, play
-from dcron.policy.relief import Relief, reliefs
-from dcron.policy.start_times import due_times, starts_of
-from dcron.schedule import zone
+from dcron.policy.forecast import summary as forecast
+from dcron.policy.forecast.load import Load, LoadFleet, LoadTask, PlayedRun, play
+from dcron.policy.forecast.relief import Relief, reliefs
+from dcron.policy.forecast.start_times import due_times, starts_of
+from dcron.schedule.zones import zone
 from tests.support.definitions import NOON, line
 from tests.unit.policy.test_load import MINUTE, at, node, task
 
@@ -159,7 +159,7 @@ def test_nothing_is_proposed_against_a_task_that_waits_for_its_own_run() -> None
         {"schedule": "30 2 * * *", "fold": "both"},
         {"schedule": "H/20 * * * *", "jitter": 1500.0},
         {"schedule": "@every 90s"},
-        {"schedule": "RRULE:FREQ=HOURLY;BYMINUTE=3,33"},
+        {"schedule": "RRULE:FREQ=DAILY;BYHOUR=0,4,13,14,15,16;BYMINUTE=3,33"},
         {"schedule": "0 * * * *", "not_before": NOON + timedelta(hours=3)},
         {"schedule": "@at 2027-06-01T15:00"},
     ],

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from dcron.model import LATE_AFTER, Freeze
-from dcron.policy.freezes import NEVER, FrozenTime, reason_of, state_of
-from dcron.policy.lateness import is_late, late_before
+from dcron.policy.conditions.lateness import is_late, late_before
+from dcron.policy.starting.freezes import NEVER, FrozenTime, reason_of, state_of
 from tests.support.definitions import NOON
 
 HOUR = timedelta(hours=1)

@@ -3,10 +3,10 @@
 import pytest
 
 from dcron.errors import UsageError
-from dcron.policy.alerts import rules_of
-from dcron.policy.label_defaults import applying
-from dcron.settings import find
-from dcron.unreadable import Unreadable
+from dcron.policy.conditions.rules import rules_of
+from dcron.settings.labels import applying
+from dcron.settings.registry import find
+from dcron.values.unreadable import Unreadable
 from tests.support.definitions import line
 
 STORED = {
@@ -47,8 +47,9 @@ def test_a_setting_for_labels_is_found_and_checked() -> None:
     assert setting.name == "notify.default[team=shop,tier=gold]"
     assert setting.read("a,b") == ["a", "b"]
     assert find("expect.start[team=shop]").read("5m") == 300
+    assert find("keep.runs[team=shop]").read("90d") == 90 * 86_400
     for name, message in (
-        ("keep.runs[team=shop]", "keep.runs: labels are possible with notify.default"),
+        ("keep.events[team=shop]", "keep.events: labels are possible with notify.default"),
         ("notify[Team=x]", "'Team' is not a label's key"),
         ("notify[]", "is not a label"),
         (f"notify[{','.join(f'{each}=' + 'x' * 30 for each in 'abcd')}]", "at most 100"),

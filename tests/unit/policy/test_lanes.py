@@ -6,8 +6,15 @@ from typing import Any
 import pytest
 
 from dcron.model import Node, Trigger
-from dcron.policy import Lane, fits, lane_of, read_lane, served_by, why_unschedulable
-from dcron.policy.lanes import HEAD_START
+from dcron.policy.starting.lanes import (
+    HEAD_START,
+    Lane,
+    fits,
+    lane_of,
+    read_lane,
+    served_by,
+    why_unschedulable,
+)
 from tests.support.definitions import NOON, line
 
 FULL = "mail priority=high require=eu,ssd need=gpu:1,mem:8589934592 node=web-1-3f9c2a7e"

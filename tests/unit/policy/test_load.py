@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 
 from dcron.model import Freeze, Node, SkipCode
-from dcron.policy.freezes import FrozenTime
-from dcron.policy.load import LiveRun, Load, LoadFleet, LoadTask, PlayedRun, after_freezes, play
+from dcron.policy.forecast.load import (
+    LiveRun,
+    Load,
+    LoadFleet,
+    LoadTask,
+    PlayedRun,
+    after_freezes,
+    play,
+)
+from dcron.policy.starting.freezes import FrozenTime
 from tests.support.definitions import NOON, line
 
 MINUTE = timedelta(minutes=1)

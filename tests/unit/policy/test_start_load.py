@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from dcron.model import Definition
-from dcron.policy.start_load import SPAN, OtherStarts, start_load
-from dcron.policy.start_times import Minutes, minutes_of
+from dcron.policy.forecast.start_load import SPAN, OtherStarts, start_load
+from dcron.policy.forecast.start_times import Minutes, minutes_of
 from dcron.tui.forms.schedule_preview import load_lines
 
 BEGIN = datetime(2027, 6, 1, 12, 34, tzinfo=UTC)

@@ -5,10 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dcron.schedule import Rules, advise, advise_all, parse, parse_calendar, zone
+from dcron.schedule.calendars import parse_calendar
+from dcron.schedule.lint import advise, advise_all
+from dcron.schedule.parser import parse
+from dcron.schedule.rules import Rules
+from dcron.schedule.zones import zone
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 BERLIN, UTC_ZONE = zone("Europe/Berlin"), zone("UTC")
+EVERY_MINUTE = ",".join(map(str, range(60)))
 
 
 @pytest.mark.parametrize(
@@ -53,8 +58,8 @@ BERLIN, UTC_ZONE = zone("Europe/Berlin"), zone("UTC")
         ("* 0 9 * * *", ["sub-minute"]),
         ("*/10 30 3 1 1 *", []),
         ("* * * * * | @every 60s", []),
-        ("RRULE:FREQ=SECONDLY", ["sub-minute"]),
-        ("RRULE:FREQ=MINUTELY;BYSECOND=0,30", ["sub-minute"]),
+        ("* * * * * *", ["sub-minute"]),
+        (f"RRULE:FREQ=DAILY;BYHOUR=9;BYMINUTE={EVERY_MINUTE};BYSECOND=0,30", ["sub-minute"]),
         ("0 0 29-31 2 *", ["leap-day-only"]),
         ("0 0 29,30 2 *", ["leap-day-only"]),
         ("0 0 28,29 2 *", []),

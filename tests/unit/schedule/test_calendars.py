@@ -8,19 +8,12 @@ from typing import Any
 import pytest
 
 from dcron.errors import UsageError
-from dcron.schedule import (
-    Calendar,
-    Rules,
-    TooMuchEffort,
-    calendar_from_ics,
-    calendar_from_json,
-    next_run,
-    parse,
-    parse_calendar,
-    until_next_run,
-    upcoming,
-    zone,
-)
+from dcron.schedule.calendars import Calendar, calendar_from_ics, calendar_from_json, parse_calendar
+from dcron.schedule.effort import TooMuchEffort
+from dcron.schedule.next_run import next_run, until_next_run, upcoming
+from dcron.schedule.parser import parse
+from dcron.schedule.rules import Rules
+from dcron.schedule.zones import zone
 
 BERLIN = zone("Europe/Berlin")
 NOW = datetime(2027, 12, 23, 12, tzinfo=UTC)
@@ -204,7 +197,7 @@ NEW_YORK = "DTSTART;TZID=America/New_York:20270101T220000"
             ("DTSTART;TZID=Asia/Tokyo:20270105T220000 DTEND;TZID=Europe/Berlin:20270105T160000",),
             "01-05",
         ),
-        (("DTSTART:20270101T200000 RRULE:FREQ=HOURLY;INTERVAL=36;COUNT=4",), "01-01 01-03 01-04 01-06"),
+        (("DTSTART:20270101T200000 RRULE:FREQ=DAILY;INTERVAL=2;COUNT=4",), "01-01 01-03 01-05 01-07"),
         (("DTSTART;VALUE=DATE:16040105 RRULE:FREQ=YEARLY",), "01-05"),
         (
             (

@@ -7,9 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from dcron.schedule import Rules, clock_transitions, next_run, parse, parse_calendar, upcoming, zone, zones
+from dcron.schedule import zones
+from dcron.schedule.calendars import parse_calendar
+from dcron.schedule.next_run import clock_transitions, next_run, upcoming
+from dcron.schedule.parser import parse
+from dcron.schedule.rules import Rules
 from dcron.schedule.transitions import PROBE, clock
-from dcron.schedule.zones import zone_names
+from dcron.schedule.zones import zone, zone_names
 
 GONE, ALL_GONE = "does not exist on 2027-03-28", "do not exist on 2027-03-28"
 TWO = "comes twice on 2027-10-31"

@@ -8,7 +8,9 @@ from cronsim import CronSim, CronSimError
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dcron.schedule import next_run, parse, zone
+from dcron.schedule.next_run import next_run
+from dcron.schedule.parser import parse
+from dcron.schedule.zones import zone
 
 DAYS = ("*", "1", "13,29", "*/10", "L", "31", "28-31")
 WEEKDAYS = ("*", "1-5", "0", "sat", "5L", "2#2", "*/2")

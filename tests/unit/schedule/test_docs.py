@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dcron.schedule import Rules, advise, parse, upcoming, zone
+from dcron.schedule.lint import advise
+from dcron.schedule.next_run import upcoming
+from dcron.schedule.parser import parse
+from dcron.schedule.rules import Rules
+from dcron.schedule.zones import zone
 
 PAGE = (Path(__file__).parents[3] / "docs" / "schedules.md").read_text()
 BLOCKS = re.findall(r"```text\n# (.*?)\n(.*?)```", PAGE, re.DOTALL)

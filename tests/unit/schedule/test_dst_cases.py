@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from dcron.schedule import next_run, parse, tzdata_version, upcoming, zone
 from dcron.schedule.cron_expression import Cron
+from dcron.schedule.next_run import next_run, upcoming
+from dcron.schedule.parser import parse
+from dcron.schedule.zones import tzdata_version, zone
 
 LINES = (Path(__file__).parents[2] / "data" / "dst_cases.jsonl").read_text().splitlines()
 CASES: list[dict[str, Any]] = [json.loads(line) for line in LINES]

@@ -7,8 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dcron.errors import ScheduleError
-from dcron.schedule import Schedule, TooMuchEffort, effort, next_run, parse, require_fires, zone
+from dcron.schedule import effort
+from dcron.schedule.effort import TooMuchEffort
+from dcron.schedule.kinds import Schedule
+from dcron.schedule.next_run import next_run, require_fires
+from dcron.schedule.parser import parse
 from dcron.schedule.rrule import read_recurrence
+from dcron.schedule.zones import zone
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 LONG = "DTSTART:16000101T000000 RRULE:FREQ=DAILY;INTERVAL=60;BYHOUR=1,2,3;COUNT=9999"
@@ -38,7 +43,10 @@ def following(text: str, after: datetime = NOW) -> datetime | None:
         ("DTSTART:20260131 RRULE:FREQ=MONTHLY;COUNT=8", None),
         ("DTSTART:20240301 RRULE:FREQ=YEARLY;COUNT=5", datetime(2028, 3, 1, tzinfo=UTC)),
         ("DTSTART:20240301 RRULE:FREQ=YEARLY;COUNT=4", None),
-        ("DTSTART:20270301T115900 RRULE:FREQ=SECONDLY;INTERVAL=7;COUNT=9999", NOW + timedelta(seconds=3)),
+        (
+            "DTSTART:20270228T120003 RRULE:FREQ=DAILY;INTERVAL=7;COUNT=9999",
+            datetime(2027, 3, 7, 12, 0, 3, tzinfo=UTC),
+        ),
         ("DTSTART:99900101 RRULE:FREQ=YEARLY;COUNT=9999", datetime(9990, 1, 1, tzinfo=UTC)),
     ],
 )
@@ -52,9 +60,11 @@ def test_arithmetic_and_the_walk_agree_on_the_last_local_time() -> None:
     chance = random.Random(3)
     for _ in range(300):
         start = datetime(2020, 1, 1) + timedelta(seconds=chance.randrange(10**8))  # noqa: DTZ001 a local time
-        frequency = chance.choice(["YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY"])
+        frequency = chance.choice(["YEARLY", "MONTHLY", "WEEKLY", "DAILY"])
         rule = f"FREQ={frequency};INTERVAL={chance.randint(1, 9)};COUNT={chance.randint(1, 40)}"
         local_times = list(rrulestr(f"RRULE:{rule}", dtstart=start))
+        if local_times[-1].year - start.year > 200:
+            continue  # `effort` may refuse to walk there
         ours = read_recurrence(f"DTSTART:{start:%Y%m%dT%H%M%S} RRULE:{rule}")
         last = local_times[-1]
         assert ours.next_local_time(last - timedelta(seconds=1)) == last, rule
@@ -108,7 +118,7 @@ def is_refused(schedule: Schedule) -> bool:
 
 
 def random_rule(chance: random.Random) -> str:
-    frequency = chance.choice(["YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY"])
+    frequency = chance.choice(["YEARLY", "MONTHLY", "WEEKLY", "DAILY"])
     parts = [f"FREQ={frequency}"]
     if chance.random() < 0.6:
         parts.append(f"INTERVAL={chance.choice([1, 2, 7, 60, 997, 9999])}")

@@ -2,7 +2,9 @@
 
 import pytest
 
-from dcron.schedule import explain, parse, zone
+from dcron.schedule.explain import explain
+from dcron.schedule.parser import parse
+from dcron.schedule.zones import zone
 
 TABLE = """
 * * * * *                     | every minute
@@ -77,14 +79,9 @@ RRULE:FREQ=WEEKLY                                  | every week on Thursday at 0
 RRULE:FREQ=YEARLY                                  | every year in January on day 1 of the month at 00:00
 RRULE:FREQ=YEARLY;BYYEARDAY=100                    | every year on day 100 of the year at 00:00
 RRULE:FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO             | every year in week 20 of the year on Monday at 00:00
-RRULE:FREQ=HOURLY;INTERVAL=6                       | every 6 hours at minute 0
-RRULE:FREQ=MINUTELY;INTERVAL=10;BYHOUR=9,10        | every 10 minutes within hours 9 and 10
-RRULE:FREQ=SECONDLY;BYHOUR=3;BYMINUTE=0            | every second within minute 0 of hour 3
-RRULE:FREQ=SECONDLY;BYHOUR=3;BYMINUTE=0;BYSECOND=0 | every day at 03:00
-RRULE:FREQ=SECONDLY;BYSECOND=0                     | every minute
-RRULE:FREQ=HOURLY;BYHOUR=9,10                      | every day at 09:00 and 10:00
-RRULE:FREQ=HOURLY;INTERVAL=5;BYHOUR=9,10           | every 5 hours within hours 9 and 10 at minute 0
-RRULE:FREQ=HOURLY;BYMINUTE=15,45                   | every hour at minutes 15 and 45
+RRULE:FREQ=DAILY;BYHOUR=10,9                       | every day at 09:00 and 10:00
+RRULE:FREQ=DAILY;BYHOUR=9;BYSECOND=0,5,10,15,20,25,30 | every day at hour 9, minute 0, \
+seconds 0, 5, 10, 15, 20, 25 and 30
 RRULE:FREQ=DAILY;BYHOUR=9,10,11,12,13,14,15        | every day at hours 9 to 15, minute 0
 RRULE:FREQ=MONTHLY;BYMONTHDAY=1,-2                 | every month on day 1 and \
 the second to last day of the month at 00:00

@@ -9,7 +9,10 @@ from zoneinfo import ZoneInfo
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dcron.schedule import Rules, next_run, parse, zone, zone_names
+from dcron.schedule.next_run import next_run
+from dcron.schedule.parser import parse
+from dcron.schedule.rules import Rules
+from dcron.schedule.zones import zone, zone_names
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 ZONES = sorted(zone_names())

@@ -1,5 +1,6 @@
 """Recurrence rules, against dateutil stepping through them from their start."""
 
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -10,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dcron.errors import ScheduleError
-from dcron.schedule import next_run, parse, upcoming, zone
+from dcron.schedule.next_run import next_run, upcoming
+from dcron.schedule.parser import parse
 from dcron.schedule.recurrence import Recurrence
 from dcron.schedule.rrule import read_recurrence
+from dcron.schedule.zones import zone
 
 UTC_ZONE, BERLIN = zone("UTC"), zone("Europe/Berlin")
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -30,9 +33,6 @@ BY_PARTS = {
     "MONTHLY": ("BYMONTHDAY=1,-1", "BYDAY=2MO,-1FR", "BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1", "BYMONTH=2"),
     "WEEKLY": ("BYDAY=MO,WE,SU", "BYDAY=SU;WKST=SU", "BYMONTH=12", "BYDAY=MO,WE,FR;BYSETPOS=1,-1"),
     "DAILY": ("BYDAY=MO,TU", "BYMONTHDAY=31", "BYHOUR=2,14;BYMINUTE=30", "BYHOUR=1,9;BYSETPOS=2"),
-    "HOURLY": ("BYMONTHDAY=31;BYHOUR=7", "BYHOUR=3,4,5", "BYMINUTE=0,30", "BYDAY=SA"),
-    "MINUTELY": ("BYHOUR=12", "BYMINUTE=0,20,40", "BYSECOND=5,35"),
-    "SECONDLY": ("BYHOUR=3;BYMINUTE=3;BYSECOND=3", "BYHOUR=12;BYMINUTE=30", "BYSECOND=0,10"),
 }
 
 
@@ -152,7 +152,6 @@ def test_without_a_start_a_rule_is_counted_from_1970_everywhere() -> None:
         ("RRULE:FREQ=WEEKLY;BYMONTHDAY=2", "BYMONTHDAY is not for FREQ=WEEKLY"),
         ("RRULE:FREQ=MONTHLY;BYWEEKNO=2", "BYWEEKNO is for FREQ=YEARLY"),
         ("RRULE:FREQ=DAILY;BYYEARDAY=2", "BYYEARDAY is not for"),
-        ("RRULE:FREQ=SECONDLY;BYSETPOS=2;BYMONTH=2", "BYSETPOS is not for FREQ=HOURLY"),
         ("RRULE:FREQ=DAILY;BYSETPOS=2", "BYSETPOS picks from what another BY"),
     ],
 )
@@ -160,6 +159,46 @@ def test_other_rules_are_refused(rule: str, message: str) -> None:
     with pytest.raises(ScheduleError) as refusal:
         parse(rule)
     assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "instead"),
+    [
+        ("FREQ=HOURLY", "0 * * * *"),
+        ("FREQ=HOURLY;INTERVAL=6", "0 */6 * * *"),
+        ("FREQ=HOURLY;BYHOUR=9,10;BYMINUTE=15,45", "15,45 9,10 * * *"),
+        ("FREQ=HOURLY;BYDAY=SA,SU;BYMONTH=12", "0 * * 12 sat,sun"),
+        ("FREQ=MINUTELY;INTERVAL=10;BYHOUR=9,10", "*/10 9,10 * * *"),
+        ("FREQ=MINUTELY;BYSECOND=5,35;BYMONTHDAY=31", "5,35 * * 31 * *"),
+        ("FREQ=SECONDLY;INTERVAL=20;BYHOUR=3;BYMINUTE=0", "*/20 0 3 * * *"),
+    ],
+)
+def test_a_rule_within_a_day_is_refused_with_the_cron_expression_that_means_the_same(
+    rule: str, instead: str
+) -> None:
+    with pytest.raises(ScheduleError, match=re.escape(f"as a schedule, write {instead!r}")):
+        parse(f"RRULE:{rule}")
+    found = upcoming(parse(instead), UTC_ZONE, NOW - timedelta(seconds=1), count=200)
+    expected = from_dateutil(rule, NOW.replace(tzinfo=None), 200)
+    assert [each.at.replace(tzinfo=None) for each in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("RRULE:FREQ=MINUTELY;INTERVAL=90", "'@every 90m'"),
+        ("RRULE:FREQ=HOURLY;INTERVAL=5;BYHOUR=9,10", "a cron expression, as in"),
+        ("RRULE:FREQ=HOURLY;BYMONTHDAY=13;BYDAY=FR", "a cron expression, as in"),
+        ("RRULE:FREQ=HOURLY;BYMONTHDAY=-1", "a cron expression, as in"),
+        ("RRULE:FREQ=HOURLY;BYHOUR=25", "a cron expression, as in"),
+        ("RRULE:FREQ=HOURLY;UNTIL=20300101", "a cron expression, as in"),
+        ("DTSTART:20270101T091500 RRULE:FREQ=HOURLY", "a cron expression, as in"),
+        ("rrule:freq=secondly;bysetpos=2;bymonth=2", "a cron expression, as in"),
+    ],
+)
+def test_no_cron_expression_is_named_that_means_something_else(text: str, instead: str) -> None:
+    with pytest.raises(ScheduleError, match=f"more often than daily; as a schedule, write {instead}"):
+        parse(text)
 
 
 def test_what_dateutil_stumbles_over_is_an_error_of_the_schedule_each_time(
@@ -176,12 +215,9 @@ def test_what_dateutil_stumbles_over_is_an_error_of_the_schedule_each_time(
 
 
 RARE = [
-    ("FREQ=SECONDLY;INTERVAL=7;BYMONTH=2;BYMONTHDAY=30;BYHOUR=3;BYMINUTE=3;BYSECOND=3", None),
-    ("FREQ=SECONDLY;INTERVAL=61;BYMONTH=2;BYMONTHDAY=29;BYHOUR=3;BYMINUTE=3;BYSECOND=3", None),
-    ("FREQ=SECONDLY;INTERVAL=7;BYMONTH=2;BYMONTHDAY=29;BYHOUR=3;BYMINUTE=3;BYSECOND=3", 2052),
-    ("FREQ=SECONDLY;INTERVAL=9973;BYHOUR=3;BYMINUTE=3;BYSECOND=3", 2035),
-    ("FREQ=MINUTELY;BYMONTHDAY=-21,31;BYYEARDAY=94;BYHOUR=13,23;BYDAY=TH", None),
-    ("FREQ=SECONDLY;INTERVAL=60;BYSECOND=30", None),
+    ("FREQ=DAILY;INTERVAL=61;BYMONTH=2;BYMONTHDAY=29;BYHOUR=3;BYMINUTE=3;BYSECOND=3", 2048),
+    ("FREQ=DAILY;INTERVAL=7;BYMONTH=2;BYMONTHDAY=29", 2052),
+    ("FREQ=DAILY;BYMONTHDAY=-21,31;BYMONTH=4;BYDAY=TH;BYHOUR=13,23", 2031),
     ("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", None),
     ("FREQ=DAILY;BYHOUR=3;BYSETPOS=2", None),
     ("FREQ=WEEKLY;BYDAY=MO;BYSETPOS=2", None),

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dcron.errors import UsageError
-from dcron.quantities import format_duration, parse_duration
-from dcron.schedule import parse_time, zone
+from dcron.schedule.time_parser import parse_time
+from dcron.schedule.zones import zone
+from dcron.values.quantities import format_duration, parse_duration
 
 BERLIN = zone("Europe/Berlin")
 NOW = datetime(2027, 3, 27, 12, 30, tzinfo=UTC)  # 13:30 in Berlin, a day before clocks go forward
@@ -70,6 +71,13 @@ def test_durations_are_short() -> None:
         ("today 09:00", "2027-03-27T08:00Z"),
         ("tomorrow 09:00", "2027-03-28T07:00Z"),
         ("Tomorrow", "2027-03-27T23:00Z"),
+        ("mon 09:00", "2027-03-29T07:00Z"),
+        ("Monday 09:00", "2027-03-29T07:00Z"),
+        ("next monday", "2027-03-28T22:00Z"),
+        ("sat 14:00", "2027-03-27T13:00Z"),
+        ("sat 09:00", "2027-04-03T07:00Z"),
+        ("next saturday", "2027-04-02T22:00Z"),
+        ("next sat 14:00", "2027-04-03T12:00Z"),
         ("02:30", "2027-03-28T01:00Z"),  # does not exist: the end of the gap
         ("2027-10-31 02:30", "2027-10-31T00:30Z"),  # comes twice: the first
     ],

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from dcron.errors import ZoneError
-from dcron.schedule import default_zone, tzdata_fingerprint, tzdata_version, zone, zone_names, zones
+from dcron.schedule import zones
+from dcron.schedule.zones import default_zone, tzdata_fingerprint, tzdata_version, zone, zone_names
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,9 @@ from dcron.schedule import default_zone, tzdata_fingerprint, tzdata_version, zon
         ("Europe/Berln", "did you mean Europe/Berlin?"),
         ("berlin", "did you mean Europe/Berlin?"),
         ("new york", "did you mean America/New_York?"),
+        ("CEST", "'CEST' is a time of year, not a zone; write a place: Europe/Berlin"),
+        ("EDT", "write a place: America/New_York"),
+        ("PST", "an abbreviation can mean several: write a place"),
         ("", "names look like Europe/Berlin or UTC"),
         ("../../etc/passwd", "is not a time zone"),
         ("x" * 100_000, "is not a time zone"),
@@ -48,7 +52,7 @@ def test_the_systems_own_database_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "Europe" / "Berlin").write_bytes((wheel / "Asia" / "Tokyo").read_bytes())
     script = (
         "import zoneinfo; early = zoneinfo.ZoneInfo('Europe/Berlin')\n"
-        "from datetime import datetime; from dcron.schedule import zone\n"
+        "from datetime import datetime; from dcron.schedule.zones import zone\n"
         "for each in (early, zone('Europe/Berlin')): print(datetime(2027, 1, 1, tzinfo=each).utcoffset())"
     )
     environment = {**os.environ, "PYTHONTZPATH": str(tmp_path)}

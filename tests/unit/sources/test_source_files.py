@@ -71,7 +71,7 @@ def test_all_mistakes_of_all_files_are_reported(folder: Path) -> None:
         "a.cron:1:1: neither NAME=value nor five time fields (or an @word) and a command",
         "a.cron:3:1: neither NAME=value nor five time fields (or an @word) and a command",
         "b.json:1: 1 is no task; write its keys and values",
-        "c.toml:1: this is not TOML: expected '=' after a key in a key/value pair",
+        "c.toml: this is not TOML: expected '=' after a key in a key/value pair (at end of document)",
         "d.cron:1: the task has no name; write this line above it: #dcron: name=ls",
     ]
 
@@ -107,7 +107,7 @@ def test_what_is_no_file_is_refused_in_a_directory(folder: Path) -> None:
         "a.cron: this is no regular file, and is not read; rename or remove it",
         "b.json: this is a directory within a directory, and is not read; rename or remove it",
         "cannot read c.toml: Too many levels of symbolic links",
-        "d.cron:2:8: this is not UTF-8",
+        "d.cron:2:8: this is not UTF-8; if it is Latin-1, `iconv -f latin1 -t utf8 d.cron` converts it",
         "e.json:1:2: this is not JSON: expecting value",
     ]
 

@@ -202,9 +202,11 @@ def test_below_systemd_only_what_is_delegated_is_lent(
     assert bool(tree.writes) == lent
 
 
-def test_without_controllers_there_is_nothing_to_lend(tmp_path: Path) -> None:
+def test_without_controllers_a_cgroup_only_holds_processes(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "bare", controllers="cpu hugetlb")
-    assert divide(str(tree.root), OURS, systemd=False, node_id=NODE).make(1, {"mem": 1}) is None
+    made = divide(str(tree.root), OURS, systemd=False, node_id=NODE).make(1, {"mem": 1})
+    assert made is not None
+    assert made.limits == {}
 
 
 def test_what_a_killed_warden_left_is_killed_and_removed(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,23 @@ def test_a_process_is_read_from_proc() -> None:
     assert me.started > 0
 
 
+def test_killing_stops_as_soon_as_it_may_not_go_on() -> None:
+    """The guard looks again before each signal: meanwhile the warden may have set the alarm anew."""
+    script = "(trap '' TERM; echo up; exec sleep 300) & wait"
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as parent:
+        try:
+            assert parent.stdout
+            parent.stdout.readline()
+            (child,) = [each for each in Processes().below(parent.pid) if each.alive]
+            assert kill_descendants(parent.pid, 0, go_on=lambda: False) == [child.pid]
+            answers = iter([True, True])  # until SIGTERM is sent
+            assert kill_descendants(parent.pid, 0, go_on=lambda: next(answers, False)) == [child.pid]
+            assert process(child.pid) == child
+            assert kill_descendants(parent.pid, 0) == []
+        finally:
+            parent.kill()
+
+
 def test_a_process_that_is_gone_is_none() -> None:
     assert process(2**22 + 1) is None
 

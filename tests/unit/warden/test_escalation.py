@@ -156,6 +156,30 @@ def test_an_orphan_of_a_run_that_is_over_is_no_other_runs() -> None:
     assert members(table(orphan), WARDEN, [running], orphans) == ({}, [orphan])
 
 
+def test_an_orphan_of_a_killed_run_is_left_when_no_run_is_active_that_it_may_be_of() -> None:
+    killed, running = Run(1, 100, began=0), Run(2, 200, began=0)
+    orphan, child, orphans = process(300, WARDEN), process(301, 300), Orphans()
+    assert members(table(orphan), WARDEN, [killed, running], orphans)[1] == [orphan]
+    orphans.note_end(1, was_killed=True)
+    assert not orphans.are_left([2])
+    assert members(table(orphan), WARDEN, [running], orphans) == ({}, [orphan])
+    orphans.note_end(2, was_killed=False)
+    assert orphans.are_left([3])
+    assert members(table(orphan, child), WARDEN, [], orphans) == ({escalation.NO_RUN: [orphan, child]}, [])
+    orphans.forget(300)
+    assert not orphans.are_left([])
+
+
+def test_an_orphan_of_runs_that_ended_by_themselves_is_not_left() -> None:
+    one, other = Run(1, 100, began=0), Run(2, 200, began=0)
+    orphan, orphans = process(300, WARDEN), Orphans()
+    orphans.notice([orphan], [one, other])
+    orphans.note_end(1, was_killed=False)
+    orphans.note_end(2, was_killed=True)
+    assert not orphans.are_left([])
+    assert members(table(orphan), WARDEN, [], orphans) == ({}, [orphan])
+
+
 def test_what_the_background_of_a_run_that_is_over_started_is_no_other_runs() -> None:
     orphans, running = Orphans(), Run(2, 200, began=5.0)
     background, later = process(300, WARDEN, started=1), process(301, WARDEN, started=1000)

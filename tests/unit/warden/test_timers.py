@@ -1,10 +1,11 @@
 """Timers call in order, once, and not after they were cancelled."""
 
+import math
 import select
 
 import pytest
 
-from dcron.warden.linux import boottime
+from dcron.warden.linux import IntervalTimer, boottime
 from dcron.warden.timers import Timers
 
 
@@ -19,6 +20,19 @@ def wait(timers: Timers) -> bool:
     timers.arm()
     ready, _, _ = select.select([timers.fd], [], [], 1)
     return bool(ready)
+
+
+def test_an_alarm_is_set_until_its_time_comes() -> None:
+    alarm = IntervalTimer()
+    alarm.set(boottime() + 60)
+    assert alarm.is_set()
+    alarm.set(boottime() - 1)
+    assert not alarm.is_set()
+    assert alarm.has_expired()
+    assert not alarm.is_set()
+    alarm.set(math.inf)
+    assert alarm.is_set()
+    assert not alarm.has_expired()
 
 
 def test_calls_come_in_the_order_of_their_times(timers: Timers) -> None:

@@ -1,20 +1,20 @@
 """`ack`: acknowledge alerts."""
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab
-from dcron.cli.name_arguments import agreed
-from dcron.cli.options import Db, Json
+from dcron import services
+from dcron.cli.asking.name_arguments import agreed
+from dcron.cli.asking.options import Db, Json
+from dcron.cli.output import console, json_output
+from dcron.cli.running.context import opened_crontab, reason
 from dcron.errors import UsageError
+from dcron.model import Alert
 from dcron.presentation import alerts
-from dcron.safetext import safe
-
-if TYPE_CHECKING:
-    from dcron.model import Alert
+from dcron.values.quantities import parse_duration
+from dcron.values.safe_text import safe
 
 
 def command(
@@ -26,10 +26,6 @@ def command(
             show_default=False,
         ),
     ],
-    message: Annotated[
-        str | None,
-        typer.Option("-m", "--message", metavar="TEXT", help="What others should know.", show_default=False),
-    ] = None,
     duration: Annotated[
         str | None,
         typer.Option(
@@ -49,19 +45,15 @@ def command(
     A NAME means all open alerts of the task. The alerts stay open until their causes are gone. All are looked
     up before the first is acknowledged.
     """
-    from dcron.cli import json_output
-    from dcron.quantities import parse_duration
-    from dcron.services.alerts import Alerts
-
     lasting = timedelta(seconds=parse_duration(duration)) if duration is not None else None
     if lasting is not None and not lasting:
         raise UsageError("--for: give a duration of more than 0 seconds, such as 4h")
     with opened_crontab(db) as crontab:
-        service = Alerts(crontab)
+        service = services.alerts.Alerts(crontab)
         found: dict[int, Alert] = {}
         for each in which:
             found |= {alert.id: alert for alert in agreed(service.find, "ack", each)}
-        acknowledged = service.acknowledge(list(found.values()), message, lasting)
+        acknowledged = service.acknowledge(list(found.values()), reason(), lasting)
     if as_json:
         console.emit_list(map(json_output.alert_shape, acknowledged))
         return

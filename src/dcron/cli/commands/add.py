@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from dcron.cli.context import opened_additions
-from dcron.cli.new_task import chosen_zone, new_definition, report_added, warn_of_late_options
-from dcron.cli.options import Db, Json, Words, takes
-from dcron.cli.task_options import TaskOptions
+from dcron.cli.asking.new_task import agree_to_add, chosen_zone, new_definition, report_added
+from dcron.cli.asking.options import Db, Json, Words, takes
+from dcron.cli.asking.task_options import TaskOptions
+from dcron.cli.running.context import opened_additions
 from dcron.errors import ScheduleError
 
 Schedule = Annotated[
@@ -30,7 +30,7 @@ _FIELD = re.compile(r"[\d*,/-]+")
 def command(
     schedule: Schedule, command: Words, options: TaskOptions, as_json: Json = False, db: Db = None
 ) -> None:
-    """Add a task.
+    """Add a task: a schedule and a command.
 
     \b
     dcron add -n backup -z Europe/Berlin '30 2 * * *' /usr/local/bin/backup --full
@@ -40,15 +40,23 @@ def command(
     with opened_additions(db) as additions:
         chosen = chosen_zone(additions, options)
         definition = new_definition(schedule, command, options, chosen)
+        agree_to_add(definition)
         try:
             added = additions.add(definition, numbered=options["name"] is None)
         except ScheduleError as error:
-            raise ScheduleError(f"{error}{_quotes_forgotten(schedule, command)}") from None
+            raise ScheduleError(_quotes_forgotten(schedule, command) or str(error)) from None
         report_added(added, options, chosen, as_json=as_json)
-    warn_of_late_options(command)
 
 
-def _quotes_forgotten(schedule: str, command: Sequence[str]) -> str:
-    """Return a hint for a schedule without quotes, which the shell splits: `*/5 * * * * cmd`."""
-    is_field = _FIELD.fullmatch(schedule) is not None
-    return "; put the schedule in quotes" if is_field and len(command) > 4 else ""
+def _quotes_forgotten(schedule: str, command: Sequence[str]) -> str | None:
+    """Return the message about a schedule without quotes, which the shell splits: `*/5 * * * * cmd`."""
+    from dcron.schedule.parser import parse
+
+    if not _FIELD.fullmatch(schedule) or len(command) < len(["*", "*", "*", "*"]):
+        return None
+    typed = " ".join([schedule, *command[:4]])
+    try:
+        parse(typed)
+    except ScheduleError:
+        typed = "30 2 * * *"
+    return f"put the schedule in quotes: '{typed}'"

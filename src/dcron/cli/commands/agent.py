@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dcron import trust
-from dcron.cli import console
-from dcron.cli.context import opened_database
-from dcron.cli.options import Db, whole_number
+from dcron.cli.asking.options import Db, whole_number
+from dcron.cli.output import console
+from dcron.cli.running.context import opened_database
+from dcron.config import trust
 from dcron.errors import Refused, UsageError
+from dcron.values.quantities import parse_duration, parse_need
 
 if TYPE_CHECKING:
-    from dcron.channels import Channel
-    from dcron.cli.agent_log import LogFormat
-    from dcron.config import Config
+    from dcron.cli.running.agent_log import LogFormat
+    from dcron.config.channels import Channel
+    from dcron.config.files import Config
     from dcron.monitoring.address import ListenAddress
 
 
@@ -107,8 +108,8 @@ def command(
     """
     from dcron.agent.agent import Agent
     from dcron.agent.settings import AgentSettings, default_slots
-    from dcron.cli.agent_log import log_to_stderr
-    from dcron.config import load_config, own_node_name, spool_directory
+    from dcron.cli.running.agent_log import log_to_stderr
+    from dcron.config.files import load_config, own_node_name, spool_directory
 
     config = load_config()
     strict = os.geteuid() == trust.ROOT
@@ -149,7 +150,7 @@ def _require_trust_in_spool(spool: Path, *, strict: bool) -> None:
 
 def _channels(config: "Config", *, strict: bool) -> "tuple[Channel, ...]":
     """Return the channels that can be used; warn about the others."""
-    from dcron.channels import usable
+    from dcron.config.channels import usable
 
     good, problems = usable(config.notify, strict=strict)
     for problem in problems:
@@ -158,8 +159,6 @@ def _channels(config: "Config", *, strict: bool) -> "tuple[Channel, ...]":
 
 
 def _capacity(texts: list[str]) -> dict[str, float]:
-    from dcron.quantities import parse_need
-
     try:
         return parse_need(texts)
     except UsageError as error:
@@ -167,7 +166,7 @@ def _capacity(texts: list[str]) -> dict[str, float]:
 
 
 def _log_format(text: str) -> "LogFormat":
-    from dcron.cli.agent_log import FORMATS
+    from dcron.cli.running.agent_log import FORMATS
 
     for known in FORMATS:
         if text == known:
@@ -185,8 +184,6 @@ def _listen_address(text: str | None) -> "ListenAddress | None":
 
 
 def _duration(text: str, option: str) -> float:
-    from dcron.quantities import parse_duration
-
     try:
         return parse_duration(text)
     except UsageError as error:

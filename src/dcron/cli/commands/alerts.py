@@ -2,21 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.chosen_tasks import read_selector
-from dcron.cli.colours import AlarmCell
-from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, SelectorOption, alert_number, whole_number
-from dcron.cli.tables import TableColumn, print_table
+from dcron import presentation, services
+from dcron.cli.asking.chosen_tasks import read_selector
+from dcron.cli.asking.options import (
+    Db,
+    Json,
+    OptionalNames,
+    SelectorOption,
+    alert_number,
+    whole_number,
+)
+from dcron.cli.output import console, json_output
+from dcron.cli.output.colours import AlarmCell
+from dcron.cli.output.tables import TableColumn, print_table
+from dcron.cli.running.context import opened_crontab, own_zone
 from dcron.errors import ExitCode
 from dcron.presentation import alerts, humanize
-
-if TYPE_CHECKING:
-    from dcron.presentation.alerts import AlertFacts
+from dcron.schedule.zones import zone
 
 COLUMNS = [
     TableColumn("ALERT", right=True),
@@ -30,6 +36,7 @@ COLUMNS = [
 
 
 def command(
+    names: OptionalNames = None,
     selector: SelectorOption = None,
     closed: Annotated[bool, typer.Option("--all", help="Also list alerts that are closed.")] = False,
     count: Annotated[
@@ -43,23 +50,22 @@ def command(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """List what is wrong now: open alerts, and who has acknowledged them.
+    """List what is wrong now; `ack` says that you know.
 
     \b
     dcron alerts
     dcron alerts --all -n 20
+    dcron alerts backup 'shop-*'
     dcron alerts -l team=shop
     dcron alerts > /dev/null || echo "something is wrong"
 
     The newest come first. The exit code is 1 if there are unacknowledged open alerts.
     """
-    from dcron.cli import json_output
-    from dcron.schedule import zone
-    from dcron.services.alerts import Alerts
-
-    chooser = read_selector(selector)
+    chooser = read_selector(selector, names)
     with opened_crontab(db) as crontab:
-        service, now = Alerts(crontab), crontab.now()
+        if names:
+            chooser = crontab.named(names)
+        service, now = services.alerts.Alerts(crontab), crontab.now()
         found = service.page(closed=closed, before_id=before, limit=count + 1, selector=chooser)
         waiting = service.count_unacknowledged(chooser)
     shown = found[:count]
@@ -78,7 +84,9 @@ def _none(*, closed: bool, chosen: bool) -> str:
     return f"no alerts{of_tasks}" if closed else f"nothing is wrong: there are no open alerts{of_tasks}"
 
 
-def _rows(found: "Sequence[AlertFacts]", now: datetime, here: tzinfo) -> Iterator[list[str]]:
+def _rows(
+    found: "Sequence[presentation.alerts.AlertFacts]", now: datetime, here: tzinfo
+) -> Iterator[list[str]]:
     for facts in found:
         alert = facts.alert
         word = alerts.word(alert.kind)
@@ -94,9 +102,10 @@ def _rows(found: "Sequence[AlertFacts]", now: datetime, here: tzinfo) -> Iterato
         ]
 
 
-def _cause(facts: "AlertFacts", now: datetime, here: tzinfo) -> str:
+def _cause(facts: "presentation.alerts.AlertFacts", now: datetime, here: tzinfo) -> str:
     alert = facts.alert
     parts = [alerts.cause(facts, now), facts.blame.sentence if facts.blame else ""]
     if alert.closed_at:
-        parts = [f"until {humanize.clock(alert.closed_at, here, now)}", parts[0]]
+        why = f", when it was {alert.closed_as}" if alerts.is_abandoned(alert) else ""
+        parts = [f"until {humanize.clock(alert.closed_at, here, now)}{why}", parts[0]]
     return "; ".join(filter(None, (*parts, alert.acknowledged_note)))

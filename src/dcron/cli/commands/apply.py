@@ -3,14 +3,14 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, FileFormat, Json, whole_number
-from dcron.cli.source_options import (
+from dcron import policy, services
+from dcron.cli.asking import contexts
+from dcron.cli.asking.options import Db, FileFormat, Json, whole_number
+from dcron.cli.asking.source_options import (
     Adopt,
     Files,
     Overwrite,
@@ -23,13 +23,13 @@ from dcron.cli.source_options import (
     plan_shape,
     print_warnings,
     read_files,
+    require_readable,
     show_plan,
     summary,
 )
-
-if TYPE_CHECKING:
-    from dcron.services.apply import Apply
-    from dcron.services.source_plan import Plan
+from dcron.cli.output import console, forecast_text
+from dcron.cli.running.context import missing_file, opened_crontab, own_zone
+from dcron.schedule.zones import zone
 
 
 def command(
@@ -50,9 +50,12 @@ def command(
     ] = None,
     format: FileFormat = None,
     forecast: WithForecast = False,
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only try what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only try what would be done.")] = False,
     force: Annotated[
-        bool, typer.Option("-f", "--force", help="Remove as many tasks as --prune finds.")
+        bool,
+        typer.Option(
+            "-f", "--force", help="Remove as many tasks as --prune finds.", callback=contexts.keep_yes
+        ),
     ] = False,
     as_json: Json = False,
     db: Db = None,
@@ -68,16 +71,16 @@ def command(
     other sources, and of none, are never touched. If a task was changed by hand since, nothing is applied
     (exit code 5). It does not ask: `dcron diff` shows the changes before.
     """
-    from dcron.cli import forecast_text
-    from dcron.policy.ownership import Permissions
-    from dcron.schedule import zone
-    from dcron.services.apply import Apply, Request
-
-    with opened_crontab(db, creates=True) as crontab, places_printed():
+    if missing_file(db):
+        with places_printed():
+            require_readable(file, format)
+    with opened_crontab(db, creates=True, dry_run=dry_run) as crontab, places_printed():
         content = read_files(crontab, file, format)
-        service = Apply(crontab)
-        allowed = Permissions(prune, overwrite, adopt, take_from)
-        plan = service.check(content.tasks, Request(source, allowed, max_removed, force))
+        service = services.changes.applied.Apply(crontab)
+        allowed = policy.ownership.Permissions(prune, overwrite, adopt, take_from)
+        plan = service.check(
+            content.tasks, services.changes.applied.Request(source, allowed, max_removed, force)
+        )
         here = zone(own_zone())
         comparison = compared(crontab, plan, here) if forecast else None
         batch = service.author.batch if plan.writes and not dry_run else None
@@ -89,8 +92,8 @@ def command(
                 forecast_text.print_comparison(comparison, here)
         elif not is_possible:
             console.emit(plan_shape(plan, content, None, dry_run=dry_run, forecast=comparison))
-        if plan.removed and console.consent.protected and is_possible and not dry_run:
-            console.require_consent(f"remove {len(plan.removed):,} tasks", force=force)
+        if plan.writes and is_possible and not dry_run:
+            console.agree(f"{summary(plan)} of {source}", asks=False)
         with _progress(service, plan, is_quiet=as_json or dry_run) as written:
             service.apply(plan, dry_run=dry_run, written=written)
     if as_json:
@@ -128,7 +131,9 @@ class _Progress:
 
 
 @contextmanager
-def _progress(service: "Apply", plan: "Plan", *, is_quiet: bool) -> Iterator[_Progress]:
+def _progress(
+    service: "services.changes.applied.Apply", plan: "services.changes.source_plan.Plan", *, is_quiet: bool
+) -> Iterator[_Progress]:
     """Yield the counter of changes. If they end half-way, print how to go on."""
     progress = _Progress(len(plan.writes), is_quiet=is_quiet)
     try:

@@ -4,17 +4,19 @@ from typing import Annotated
 
 import typer
 
-from dcron.cli.context import opened_additions
-from dcron.cli.new_task import add_one_off, chosen_zone
-from dcron.cli.options import Db, Json, Words, takes
-from dcron.cli.task_options import TaskOptions
+from dcron.cli.asking.new_task import add_one_off, chosen_zone
+from dcron.cli.asking.options import Db, Json, Words, takes
+from dcron.cli.asking.task_options import TaskOptions
+from dcron.cli.running.context import opened_additions
 from dcron.errors import UsageError
+from dcron.schedule.time_parser import parse_local_time, resolve
+from dcron.schedule.zones import zone
 
 When = Annotated[
     str,
     typer.Argument(
         metavar="WHEN",
-        help="Time in the task's zone: '2027-01-01 09:00', 09:00, 'tomorrow 09:00'.",
+        help="Time in the task's zone: '2027-01-01 09:00', 09:00, 'tomorrow 09:00', +1h.",
         show_default=False,
         rich_help_panel="When",
     ),
@@ -23,16 +25,15 @@ When = Annotated[
 
 @takes(TaskOptions)
 def command(when: When, command: Words, options: TaskOptions, as_json: Json = False, db: Db = None) -> None:
-    """Run a command once, at a time.
+    """Run a command once, at a time or after a delay.
 
     \b
     dcron at 'tomorrow 03:00' /usr/local/bin/reindex --all
+    dcron at +1h 'systemctl restart worker'
     dcron at -z America/New_York '2027-01-01 09:00' 'echo happy new year'
 
     The task is removed from the crontab after its run has succeeded.
     """
-    from dcron.schedule import parse_local_time, resolve, zone
-
     with opened_additions(db) as additions:
         chosen = chosen_zone(additions, options)
         here = zone(chosen.name)

@@ -1,25 +1,28 @@
 """`calendar`: manage named sets of dates, for --except and --only of tasks."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import completion, console
-from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.name_arguments import agreed
-from dcron.cli.options import Db, Force, Json, Verb, WritingVerb, group
-from dcron.cli.tables import TableColumn, print_facts, print_table
+from dcron import services
+from dcron.cli.asking.name_arguments import agreed
+from dcron.cli.asking.options import Db, Json, Verb, WritingVerb, completer, group
+from dcron.cli.output import console
+from dcron.cli.output.documents import make
+from dcron.cli.output.tables import TableColumn, print_facts, print_table
+from dcron.cli.running.context import opened_crontab, own_zone
 from dcron.errors import UsageError
+from dcron.model import StoredCalendar
 from dcron.presentation import humanize
-from dcron.text_input import read_text
+from dcron.schedule.zones import zone
+from dcron.values.text_input import read_text
 
 if TYPE_CHECKING:
-    from dcron.model import StoredCalendar
-    from dcron.schedule import Calendar
-    from dcron.services.calendars import Calendars
+    from dcron.schedule.calendars import Calendar
 
 
 command = group("Manage calendars: named sets of dates for --except and --only.")
@@ -64,7 +67,7 @@ CalendarName = Annotated[
     typer.Argument(
         metavar="NAME",
         help="Name of the calendar.",
-        autocompletion=completion.calendar_names,
+        autocompletion=completer("CALENDAR"),
         show_default=False,
     ),
 ]
@@ -88,7 +91,6 @@ def add(
         str | None,
         typer.Option("--ics", metavar="FILE|-", help="Add the dates of the events in an iCalendar file."),
     ] = None,
-    force: Force = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -103,15 +105,8 @@ def add(
     """
     calendar = _read(name, dates or [], ics)
     with opened_crontab(db, creates=True) as crontab:
-        from dcron.services.calendars import Calendars
-
-        calendars = Calendars(crontab)
-        if using := calendars.users(name):
-            users = humanize.first_few(using, USERS_LISTED)
-            console.require_consent(
-                f"replace calendar {name}, which {users} {'uses' if len(using) == 1 else 'use'}",
-                force=force,
-            )
+        calendars = services.calendars.Calendars(crontab)
+        _agree_to_replace(calendars, calendar)
         replaced = calendars.put(calendar)
         stored = calendars.get(name)
         if as_json:
@@ -124,9 +119,7 @@ def add(
 def list_calendars(as_json: Json = False, db: Db = None) -> None:
     """List the calendars with their next dates and the tasks that use them."""
     with opened_crontab(db) as crontab:
-        from dcron.services.calendars import Calendars
-
-        calendars = Calendars(crontab)
+        calendars = services.calendars.Calendars(crontab)
         if as_json:
             console.emit_list(map(_shape, calendars.every()))
         elif not print_table(COLUMNS, _rows(calendars, crontab.now())):
@@ -136,12 +129,8 @@ def list_calendars(as_json: Json = False, db: Db = None) -> None:
 @command.command("view", cls=Verb)
 def view(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
     """Show the entries of a calendar, its next dates, and the tasks that use it."""
-    from dcron.schedule import zone
-
     with opened_crontab(db) as crontab:
-        from dcron.services.calendars import Calendars
-
-        calendars = Calendars(crontab)
+        calendars = services.calendars.Calendars(crontab)
         name = calendars.find(name)
         stored = calendars.get(name)
         using = calendars.users(name, limit=None)
@@ -149,31 +138,47 @@ def view(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
         coming = _coming(stored, now.astimezone(zone(own_zone())).date(), NEXT_SHOWN)
         if as_json:
             days = [day.isoformat() for day in coming]
-            console.emit({**_shape(stored), "next_dates": days, "tasks": using})
+            console.emit(_shape(stored, "calendar-view", next_dates=days, tasks=using))
         else:
             print_facts(_facts(stored, coming, using, now))
 
 
 @command.command("rm", cls=WritingVerb)
-def rm(name: CalendarName, force: Force = False, db: Db = None) -> None:
+def rm(name: CalendarName, db: Db = None) -> None:
     """Remove a calendar that no task uses."""
     with opened_crontab(db) as crontab:
-        from dcron.services.calendars import Calendars
-
-        calendars = Calendars(crontab)
-        name = agreed(calendars.whole, "remove calendar", name, force=force, asks=True)
+        calendars = services.calendars.Calendars(crontab)
+        name = agreed(calendars.whole, "remove calendar", name, asks=True)
         stored = calendars.get(name)
         if not calendars.users(name):  # a used calendar is refused below
-            console.require_consent(f"remove calendar {name} ({_entries(stored)})", force=force)
+            console.agree(f"remove calendar {name} ({_entries(stored)})")
         calendars.remove(name)
         console.data(f"removed  {name}")
+
+
+def _agree_to_replace(calendars: "services.calendars.Calendars", calendar: "Calendar") -> None:
+    """Ask before the dates of tasks change, and in a protected context. Raises Refused."""
+    name, using = calendar.name, calendars.users(calendar.name, limit=None)
+    before = calendars.content(name)
+    if before is None:
+        console.agree(f"add the calendar {name}", asks=False)
+        return
+    old, new = _all_entries(before), _all_entries(calendar.to_json())
+    users = f"{humanize.first_few(using, USERS_LISTED)} {'uses' if len(using) == 1 else 'use'} it"
+    entries = f"{len(new - old):,} added, {len(old - new):,} removed"
+    console.agree(f"replace {name}: {entries}; {users if using else 'no task uses it'}", asks=bool(using))
+
+
+def _all_entries(content: Mapping[str, Any]) -> set[str]:
+    """Return every date, weekday and rule of a calendar, as texts that can be compared."""
+    return {json.dumps([kind, entry]) for kind, entries in content.items() for entry in entries}
 
 
 def _read(name: str, dates: Sequence[str], ics: str | None) -> "Calendar":
     """Return the calendar of these entries and files. Raises UsageError that names every bad entry."""
     from dataclasses import replace
 
-    from dcron.schedule import calendar_from_ics
+    from dcron.schedule.calendars import calendar_from_ics
 
     if [*dates, ics].count("-") > 1:
         raise UsageError("- (stdin) can be given only once")
@@ -206,7 +211,7 @@ def _placed(dates: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _parsed(name: str, placed: Iterable[tuple[str, str]]) -> "Calendar":
-    from dcron.schedule import Calendar
+    from dcron.schedule.calendars import Calendar
 
     read, problems = [], []
     for place, text in placed:
@@ -229,27 +234,19 @@ def _parsed(name: str, placed: Iterable[tuple[str, str]]) -> "Calendar":
 
 
 def _entry(name: str, text: str) -> "Calendar":
-    from dcron.schedule import parse_calendar
+    from dcron.schedule.calendars import parse_calendar
 
     if len(text) > LONGEST_ENTRY and not text.lstrip().startswith("#"):
         raise UsageError(f"{text[:40]!a}… is longer than {LONGEST_ENTRY} characters")
     return parse_calendar(name, [text])
 
 
-def _shape(stored: "StoredCalendar") -> dict[str, Any]:
-    from dcron.json_values import instant
-
-    return {
-        "name": stored.name,
-        **stored.content,
-        "changed_at": instant(stored.changed_at),
-        "changed_by": stored.changed_by,
-    }
+def _shape(stored: StoredCalendar, document: str = "calendar", **more: Any) -> dict[str, Any]:
+    parts = {part: stored.content.get(part, []) for part in ("dates", "annual", "weekdays", "recurring")}
+    return make(document, stored, **parts, **more)
 
 
-def _rows(calendars: "Calendars", now: datetime) -> Iterator[list[str]]:
-    from dcron.schedule import zone
-
+def _rows(calendars: "services.calendars.Calendars", now: datetime) -> Iterator[list[str]]:
     today = now.astimezone(zone(own_zone())).date()
     for stored in calendars.every():
         coming = _coming(stored, today, count=1)
@@ -262,7 +259,7 @@ def _rows(calendars: "Calendars", now: datetime) -> Iterator[list[str]]:
         ]
 
 
-def _entries(stored: "StoredCalendar") -> str:
+def _entries(stored: StoredCalendar) -> str:
     """Return a summary such as `3 dates, 2 yearly, sat sun, 1 rule`."""
     content = stored.content
     dates, annual, rules = (len(content.get(kind, ())) for kind in ("dates", "annual", "recurring"))
@@ -275,9 +272,9 @@ def _entries(stored: "StoredCalendar") -> str:
     return ", ".join(filter(None, parts))
 
 
-def _coming(stored: "StoredCalendar", today: date, count: int) -> list[date]:
+def _coming(stored: StoredCalendar, today: date, count: int) -> list[date]:
     """Return the first dates of the calendar from today on. Print why if it cannot be read."""
-    from dcron.schedule import calendar_from_json
+    from dcron.schedule.calendars import calendar_from_json
 
     try:
         calendar = calendar_from_json(stored.name, stored.content)
@@ -289,7 +286,7 @@ def _coming(stored: "StoredCalendar", today: date, count: int) -> list[date]:
 
 
 def _facts(
-    stored: "StoredCalendar", coming: Sequence[date], using: Sequence[str], now: datetime
+    stored: StoredCalendar, coming: Sequence[date], using: Sequence[str], now: datetime
 ) -> Iterator[tuple[str, str | Sequence[str] | None]]:
     content = stored.content
     yield "name", stored.name

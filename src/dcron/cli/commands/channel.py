@@ -3,24 +3,21 @@
 import os
 import secrets
 import time
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime
+from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.colours import AlarmCell
-from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json, Verb, group
-from dcron.cli.tables import TableColumn, print_table
+from dcron import config, policy, presentation, services
+from dcron.cli.asking.options import Db, Json, Verb, group
+from dcron.cli.output import console, json_output
+from dcron.cli.output.colours import AlarmCell
+from dcron.cli.output.documents import make
+from dcron.cli.output.tables import TableColumn, print_table
+from dcron.cli.running.context import opened_crontab
 from dcron.errors import Refused, UsageError
-from dcron.safetext import safe
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from dcron.channels import Channel
-    from dcron.services.channels import ChannelRow
-
+from dcron.presentation import humanize
+from dcron.values.safe_text import safe
 
 COLUMNS = [
     TableColumn("CHANNEL", least=8),
@@ -44,13 +41,9 @@ def list_channels(as_json: Json = False, db: Db = None) -> None:
 
     KIND is known for the channels of this machine: other nodes only publish names.
     """
-    from dcron.cli import json_output
-    from dcron.config import load_config
-    from dcron.services.channels import Channels
-
-    own = load_config().notify
+    own = config.files.load_config().notify
     with opened_crontab(db) as crontab:
-        found = Channels(crontab).every(own)
+        found = services.channels.Channels(crontab).every(own)
         now = crontab.now()
     kinds = {name: channel.kind for name, channel in own.items()}
     if as_json:
@@ -65,6 +58,7 @@ def send_test(
         str,
         typer.Argument(metavar="CHANNEL", help="Name of the channel, or mailto:ADDRESS.", show_default=False),
     ],
+    as_json: Json = False,
     db: Db = None,
 ) -> None:
     """Send a test message by a channel.
@@ -74,48 +68,45 @@ def send_test(
 
     A channel of this machine's config file sends it now; for another, a node that has it does.
     """
-    from dcron.channels import MAILTO
-    from dcron.config import load_config
     from dcron.fields.channel_kinds import channel_problem
 
-    own = load_config().notify
-    if name.partition(":")[0] == MAILTO:
+    own = config.files.load_config().notify
+    if name.partition(":")[0] == config.channels.MAILTO:
         if problem := channel_problem(name):
             raise UsageError(problem)
         channel = next((each for each in own.values() if each.kind == "mail"), None)
     else:
         channel = own.get(name)
-    if channel:
-        _send(channel, name)
+    sent_by = _send(channel, name) if channel else _send_by_node(name, db)
+    if as_json:
+        console.emit(make("sent", channel=name, sent_by=sent_by))
     else:
-        _send_by_node(name, db)
+        console.data(f"channel {name}: sent by {sent_by}")
 
 
-def _send(channel: "Channel", name: str) -> None:
-    """Send a test message from this machine. Raises Refused if it fails."""
+def _send(channel: "config.channels.Channel", name: str) -> str:
+    """Send a test message from this machine, and return who sent it. Raises Refused if it fails."""
     from dataclasses import replace
 
-    from dcron import trust
-    from dcron.config import actor
     from dcron.notifying import Outcome, deliver
-    from dcron.policy.channels import addresses_of
-    from dcron.presentation.alert_message import compose_test
 
-    options = channel.resolved(os.environ, strict=os.geteuid() == trust.ROOT)
-    message = replace(compose_test(name, actor()), id=f"test.{secrets.token_hex(8)}", to=addresses_of(name))
+    options = channel.resolved(os.environ, strict=os.geteuid() == config.trust.ROOT)
+    message = replace(
+        presentation.alert_message.compose_test(name, config.files.actor()),
+        id=f"test.{secrets.token_hex(8)}",
+        to=policy.channels.addresses_of(name),
+    )
     (result,) = deliver(name, channel.kind, options, [message])
     if result.outcome is not Outcome.SENT:
         detail = f": {safe(result.detail)}" if result.detail else ""
         raise Refused(f"channel {name}: not sent: {safe(result.error or '')}{detail}")
-    console.data(f"channel {name}: sent by this machine")
+    return "this machine"
 
 
-def _send_by_node(name: str, db: str | None) -> None:
-    """Let a node that has the channel send a test message. Raises Refused if it fails."""
-    from dcron.services.channels import Channels
-
+def _send_by_node(name: str, db: str | None) -> str:
+    """Let a node that has the channel send a test message, and return which. Raises Refused if it fails."""
     with opened_crontab(db) as crontab:
-        channels = Channels(crontab)
+        channels = services.channels.Channels(crontab)
         test = channels.request_test(name)
         console.note(f"this machine does not have the channel {name}: a node that has it sends the message")
         deadline = time.monotonic() + _LONGEST_TEST
@@ -123,8 +114,7 @@ def _send_by_node(name: str, db: str | None) -> None:
             while time.monotonic() < deadline:
                 found = channels.test_result(test)
                 if found and found.sent_at:
-                    console.data(f"channel {name}: sent by {found.sent_by}")
-                    return
+                    return found.sent_by or "a node"
                 if found is None or found.error:
                     raise Refused(f"channel {name}: not sent: {found.error if found else 'it was deleted'}")
                 time.sleep(_LOOK)
@@ -133,16 +123,13 @@ def _send_by_node(name: str, db: str | None) -> None:
             channels.withdraw_test(test)
 
 
-def _row(row: "ChannelRow", kind: str | None, now: "datetime") -> list[str]:
-    from dcron.channels import MAILTO
-    from dcron.presentation import humanize
-
-    is_any_address = row.name == MAILTO  # each address has figures of its own
+def _row(row: "services.channels.ChannelRow", kind: str | None, now: datetime) -> list[str]:
+    is_any_address = row.name == config.channels.MAILTO  # each address has figures of its own
     named = ", ".join(row.nodes[:_MOST_NODES])
     more = f" and {len(row.nodes) - _MOST_NODES} more" if len(row.nodes) > _MOST_NODES else ""
     figures = row.figures
     return [
-        f"{MAILTO}:ADDRESS" if is_any_address else row.name,
+        f"{config.channels.MAILTO}:ADDRESS" if is_any_address else row.name,
         "mail" if is_any_address else kind or "",
         f"{named}{more}" or AlarmCell("none"),
         f"{figures.waiting:,}",

@@ -1,18 +1,17 @@
 """`config`: manage the settings that all users of the crontab share."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Force, Json, Verb, WritingVerb, group
-from dcron.cli.tables import TableColumn, print_table
-
-if TYPE_CHECKING:
-    from dcron.services.crontab import Crontab
-    from dcron.services.settings import SettingValue
-
+from dcron import services
+from dcron.cli.asking import warnings
+from dcron.cli.asking.options import Db, Group, GuardedWritingVerb, Json, Verb, WritingVerb, group
+from dcron.cli.output import console
+from dcron.cli.output.documents import make
+from dcron.cli.output.tables import TableColumn, print_table
+from dcron.cli.running.context import opened_crontab
+from dcron.values.json_values import number
 
 COLUMNS = [
     TableColumn("SETTING"),
@@ -30,27 +29,52 @@ Name = Annotated[
 ]
 
 
-command = group("Manage the settings that all users of the crontab share.")
+class Settings(Group):
+    """`config keep.runs` is `config get keep.runs`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the verb that was typed; the name of a setting shows it."""
+        from dcron.settings.registry import SETTINGS
+
+        is_setting = args[0].partition("[")[0] in SETTINGS
+        return super().resolve_command(ctx, ["get", *args] if is_setting else args)
+
+
+command = group("Manage the settings that all users of the crontab share.", Settings)
 
 
 @command.command("list", cls=Verb)
 def list_settings(as_json: Json = False, db: Db = None) -> None:
     """List the settings and their defaults."""
-    from dcron.services.settings import SharedSettings
-
     with opened_crontab(db) as crontab:
-        found = SharedSettings(crontab).every()
+        found = services.settings.SharedSettings(crontab).every()
     if as_json:
         console.emit_list(map(_shape, found))
     else:
         print_table(COLUMNS, map(_row, found))
 
 
+@command.command("get", cls=Verb)
+def get_setting(name: Name, as_json: Json = False, db: Db = None) -> None:
+    """Print the value of a setting, also one that is not set.
+
+    \b
+    dcron config get timezone
+    """
+    with opened_crontab(db) as crontab:
+        current = services.settings.SharedSettings(crontab).get(name)
+    if as_json:
+        console.emit(_shape(current))
+    elif current.text is None:
+        console.note(f"{current.setting.name} is not set: {current.setting.unset}")
+    else:
+        console.data(current.text)
+
+
 @command.command("set", cls=WritingVerb)
 def set_setting(
     name: Name,
     value: Annotated[str, typer.Argument(metavar="VALUE", help="New value.", show_default=False)],
-    force: Force = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -63,12 +87,9 @@ def set_setting(
 
     Existing tasks do not change. A shorter `keep.*` deletes history soon: it shows how much, and asks first.
     """
-    from dcron.services.settings import SharedSettings
-
     with opened_crontab(db, creates=True) as crontab:
-        if name.startswith("keep."):
-            _confirm_shorter(crontab, name, value, force=force)
-        current = SharedSettings(crontab).set(name, value)
+        console.agree(f"set {name} to {value}", asks=_prunes_more(crontab, name, value))
+        current = services.settings.SharedSettings(crontab).set(name, value)
         _warn_of_channels(crontab, current)
     if as_json:
         console.emit(_shape(current))
@@ -76,38 +97,38 @@ def set_setting(
         console.data(f"{current.setting.name}: {current.text}")
 
 
-def _warn_of_channels(crontab: "Crontab", current: "SettingValue") -> None:
+def _warn_of_channels(crontab: "services.crontab.Crontab", current: "services.settings.SettingValue") -> None:
     """Print a warning if the setting names a channel by which no running agent can send."""
-    from dcron.cli import warnings
-
     name, value = current.setting.name, current.value
     if name.startswith(("notify.default", "notify.fallback")):
         channels = [value] if isinstance(value, str) else value
         warnings.print_unsendable(channels, warnings.living_nodes(crontab))
 
 
-def _confirm_shorter(crontab: "Crontab", name: str, value: str, *, force: bool) -> None:
-    """Say what goes if history is kept for a shorter time, and ask. Raises Refused."""
+def _prunes_more(crontab: "services.crontab.Crontab", name: str, value: str) -> bool:
+    """Return whether history goes because it is kept for a shorter time, and say how much."""
     from dcron.cli.commands.prune import amounts, others
-    from dcron.services.retention import MOST_COUNTED, Retention
-    from dcron.settings import find
+    from dcron.settings.registry import find
 
-    amount = Retention(crontab).shortened(name.removeprefix("keep."), find(name).read(value))
+    if not name.startswith("keep."):
+        return False
+    amount = services.retention.Retention(crontab).shortened(
+        name.removeprefix("keep."), find(name).read(value)
+    )
     if amount is None or amount.is_nothing:
-        return
-    least = " or more" if amount.runs + amount.outputs >= MOST_COUNTED else ""
+        return False
+    least = " or more" if amount.runs + amount.outputs >= services.retention.MOST_COUNTED else ""
     parts = [*amounts(amount), *others(amount.others)]
     console.note(f"with {name} {value}, {', '.join(parts)}{least} will be pruned")
-    console.require_consent(f"set {name} to {value}", force=force)
+    return True
 
 
-@command.command("unset", cls=WritingVerb)
+@command.command("unset", cls=GuardedWritingVerb)
 def unset_setting(name: Name, as_json: Json = False, db: Db = None) -> None:
     """Reset a setting to its default."""
-    from dcron.services.settings import SharedSettings
-
     with opened_crontab(db) as crontab:
-        settings = SharedSettings(crontab)
+        settings = services.settings.SharedSettings(crontab)
+        console.agree(f"unset {name}", asks=False)
         was_set = settings.unset(name)
         current = settings.get(name)
     if as_json:
@@ -118,18 +139,11 @@ def unset_setting(name: Name, as_json: Json = False, db: Db = None) -> None:
         console.note(f"{name} was not set")
 
 
-def _row(current: "SettingValue") -> list[str]:
+def _row(current: "services.settings.SettingValue") -> list[str]:
     value = current.text if current.text is not None else f"not set: {current.setting.unset}"
     return [current.setting.name, value, current.changed_by or "", current.setting.help]
 
 
-def _shape(current: "SettingValue") -> dict[str, Any]:
-    from dcron.json_values import instant
-
-    return {
-        "name": current.setting.name,
-        "value": current.value,
-        "help": current.setting.help,
-        "changed_at": instant(current.changed_at),
-        "changed_by": current.changed_by,
-    }
+def _shape(current: "services.settings.SettingValue") -> dict[str, Any]:
+    setting = current.setting
+    return make("setting", current, name=setting.name, value=number(current.value), help=setting.help)

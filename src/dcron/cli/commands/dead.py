@@ -3,36 +3,34 @@
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.chosen_tasks import MOST_RUNS, read_selector, runs_to_change
-from dcron.cli.colours import AlarmCell
-from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.name_arguments import agreed
-from dcron.cli.options import (
+from dcron import policy, services
+from dcron.cli.asking.chosen_tasks import MOST_RUNS, read_selector, runs_to_change, tasks_to_read
+from dcron.cli.asking.name_arguments import agreed
+from dcron.cli.asking.options import (
     Db,
-    Force,
     GroupWithName,
     Json,
     SelectorOption,
     WritingVerb,
     run_number,
+    runs_or_names,
     whole_number,
 )
-from dcron.cli.run_table import pages
-from dcron.cli.tables import TableColumn, print_table
+from dcron.cli.output import console, json_output
+from dcron.cli.output.colours import AlarmCell
+from dcron.cli.output.documents import make
+from dcron.cli.output.run_table import pages
+from dcron.cli.output.tables import TableColumn, print_table
+from dcron.cli.running.context import opened_crontab, own_zone
 from dcron.errors import UsageError
 from dcron.model import Run
 from dcron.presentation import humanize
-from dcron.safetext import safe
-
-if TYPE_CHECKING:
-    from dcron.policy.selectors import Selector
-    from dcron.services.dead_letters import DeadLetters
-
+from dcron.schedule.zones import zone
+from dcron.values.safe_text import safe
 
 COUNTED = 1000
 """Dead letters that are counted before the user is asked."""
@@ -45,16 +43,16 @@ class Dead(GroupWithName):
 
 
 command = typer.Typer(
-    cls=Dead, rich_markup_mode=None, add_completion=False, subcommand_metavar="[NAME | dismiss ...]"
+    cls=Dead, rich_markup_mode=None, add_completion=False, subcommand_metavar="[NAME... | dismiss ...]"
 )
 
 
 @command.callback(invoke_without_command=True)
 def list_dead_letters(
     ctx: typer.Context,
-    task: Annotated[
-        str | None,
-        typer.Option("--task", metavar="NAME", hidden=True, help="Only dead letters of this task."),
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--task", metavar="NAME", hidden=True, help="Only dead letters of these tasks."),
     ] = None,
     selector: SelectorOption = None,
     count: Annotated[
@@ -81,11 +79,10 @@ def list_dead_letters(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from dcron.cli import json_output
-    from dcron.store.runs import RunFilter
+    from dcron.store.runs.rows import RunFilter
 
-    chooser = read_selector(selector, task)
     with opened_crontab(db) as crontab:
+        task, chooser = tasks_to_read(crontab, names, selector)
         now = crontab.now()
         task_id = None if task is None else crontab.task_id(task)
         found = pages(crontab, RunFilter(task_id, dead=True, before_id=before, selector=chooser), count + 1)
@@ -106,7 +103,6 @@ def dismiss(
     ] = None,
     selector: SelectorOption = None,
     everything: Annotated[bool, typer.Option("--all", help="Dismiss all dead letters.")] = False,
-    force: Force = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -124,27 +120,21 @@ def dismiss(
         raise UsageError("give numbers of runs, names of tasks, -l with labels, or --all")
     chooser = read_selector(selector)
     with opened_crontab(db) as crontab:
-        from dcron.services.dead_letters import DeadLetters
-
-        letters = DeadLetters(crontab)
+        letters = services.runs.dead_letters.DeadLetters(crontab)
         if chooser:
             found = letters.page(MOST_RUNS, selector=chooser)
-            runs_to_change(crontab, "dismiss", chooser, found, "no dead letters", force=force)
+            runs_to_change(crontab, "dismiss", chooser, found, "no dead letters")
             _print_dismissed(letters.dismiss_those(found), f" of tasks with {chooser}", as_json=as_json)
             return
         if everything:
-            _dismiss_all(letters, {None: ""}, force=force, as_json=as_json)
+            _dismiss_all(letters, {None: ""}, as_json=as_json)
             return
-        numbers = [word for word in which or [] if word.isascii() and word.isdigit()]
-        if numbers == which:
-            _dismiss_runs(letters, dict.fromkeys(map(run_number, numbers)), crontab.now(), as_json=as_json)
-            return
+        numbers, names = runs_or_names(which or [])
         if numbers:
-            raise UsageError("give numbers of runs or names of tasks, not both")
-        tasks = dict(
-            agreed(crontab.exact_task_id, "dismiss", name, force=force, asks=True) for name in which or []
-        )
-        _dismiss_all(letters, tasks, force=force, as_json=as_json)
+            _dismiss_runs(letters, numbers, crontab.now(), as_json=as_json)
+            return
+        tasks = dict(agreed(crontab.exact_task_id, "dismiss", name, asks=True) for name in names)
+        _dismiss_all(letters, tasks, as_json=as_json)
 
 
 def _print(
@@ -152,19 +142,17 @@ def _print(
     count: int,
     now: datetime,
     task: str | None,
-    chooser: "Selector | None",
+    chooser: "policy.selectors.Selector | None",
     *,
     is_first: bool,
 ) -> None:
-    from dcron.schedule import zone
-
     here = zone(own_zone())
     shown: list[int] = []
     if not print_table(_columns(here), _rows(islice(found, count), here, now, shown)):
-        of_task = f" of {task}" if task else f" of tasks with {chooser}" if chooser else ""
+        of_task = f" of {task}" if task else f" of {chooser.phrase}" if chooser else ""
         console.note(f"there are no dead letters{of_task}" if is_first else "there are no older dead letters")
     if next(found, None):
-        chosen = f"{task} " if task else f"-l '{chooser}' " if chooser else ""
+        chosen = f"{task} " if task else f"{chooser.typed} " if chooser else ""
         console.note(f"there are more: dcron dead {chosen}--before {shown[-1]}")
 
 
@@ -197,18 +185,23 @@ def _columns(here: tzinfo) -> list[TableColumn]:
     ]
 
 
-def _dismiss_runs(letters: "DeadLetters", run_ids: Iterable[int], now: datetime, *, as_json: bool) -> None:
+def _dismiss_runs(
+    letters: "services.runs.dead_letters.DeadLetters", run_ids: Iterable[int], now: datetime, *, as_json: bool
+) -> None:
     for run_id in run_ids:
         letters.require_listed(run_id)
+    console.agree(f"dismiss {', '.join(f'run {run_id}' for run_id in run_ids)}", asks=False)
     dismissed = [letters.dismiss(run_id) for run_id in run_ids]
     if as_json:
-        console.emit({"dismissed": len(dismissed)})
+        console.emit(make("dismissed", dismissed=len(dismissed)))
         return
     for run in dismissed:
         console.data(safe(f"dismissed  run {run.id} of {run.task}, {humanize.result(run, now)}"))
 
 
-def _dismiss_all(letters: "DeadLetters", tasks: Mapping[Any, str], *, force: bool, as_json: bool) -> None:
+def _dismiss_all(
+    letters: "services.runs.dead_letters.DeadLetters", tasks: Mapping[Any, str], *, as_json: bool
+) -> None:
     """Dismiss all dead letters of these tasks: names by id; the id None means all tasks."""
     count = sum(len(letters.page(COUNTED, task_id=task_id)) for task_id in tasks)
     of_tasks = f" of {', '.join(filter(None, tasks.values()))}" if None not in tasks else ""
@@ -216,13 +209,14 @@ def _dismiss_all(letters: "DeadLetters", tasks: Mapping[Any, str], *, force: boo
         number = (
             f"{COUNTED:,} dead letters or more" if count >= COUNTED else humanize.plural(count, "dead letter")
         )
-        console.require_consent(f"dismiss {number}{of_tasks}", force=force)
+        work = "its work has not been done" if count == 1 else "their work has not been done"
+        console.agree(f"dismiss {number}{of_tasks}; {work}", count=count)
     _print_dismissed(sum(letters.dismiss_all(task_id) for task_id in tasks), of_tasks, as_json=as_json)
 
 
 def _print_dismissed(dismissed: int, of_tasks: str, *, as_json: bool) -> None:
     if as_json:
-        console.emit({"dismissed": dismissed})
+        console.emit(make("dismissed", dismissed=dismissed))
     elif dismissed:
         console.data(f"dismissed  {humanize.plural(dismissed, 'dead letter')}{of_tasks}")
     else:

@@ -14,20 +14,20 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import own_zone
-from dcron.cli.options import whole_number
-from dcron.cli.screen import has_screen, show
+from dcron import services
+from dcron.cli.asking.options import whole_number
+from dcron.cli.output import console, task_table
+from dcron.cli.output.run_table import run_columns, run_row
+from dcron.cli.output.tables import print_table
+from dcron.cli.running.context import own_zone
+from dcron.cli.running.screen import has_screen, show
 from dcron.errors import DcronError
-from dcron.model import Run, RunState
-
-if TYPE_CHECKING:
-    from dcron.services.crontab import Crontab
-
+from dcron.model import Definition, Run, RunState
+from dcron.schedule.zones import zone
 
 SECONDS = 15.0
 """How long the demo runs without a terminal."""
@@ -148,7 +148,7 @@ def _throw_away() -> Iterator[Path]:
 
 
 @contextmanager
-def _crontab(directory: Path) -> Iterator["Crontab"]:
+def _crontab(directory: Path) -> Iterator["services.crontab.Crontab"]:
     crontab = _connect(directory)
     try:
         _add_tasks(crontab)
@@ -157,16 +157,13 @@ def _crontab(directory: Path) -> Iterator["Crontab"]:
         crontab.database.close()
 
 
-def _connect(directory: Path) -> "Crontab":
-    from dcron.database import Database
-    from dcron.services.crontab import Crontab
+def _connect(directory: Path) -> "services.crontab.Crontab":
+    from dcron.database import open_database
 
-    return Crontab(Database(url_in(directory)), "demo")
+    return services.crontab.Crontab(open_database(url_in(directory)), "demo")
 
 
-def _add_tasks(crontab: "Crontab") -> None:
-    from dcron.model import Definition
-
+def _add_tasks(crontab: "services.crontab.Crontab") -> None:
     for task in TASKS:
         crontab.add(Definition(**{"timezone": "UTC", **task}))
 
@@ -228,10 +225,9 @@ def url_in(directory: Path) -> str:
 
 def _watch(directory: Path) -> None:
     """Show the TUI until the user quits or a signal arrives."""
-    from dcron.schedule import zone
     from dcron.tui.app import DcronApp
-    from dcron.tui.colours import terminal_colours
-    from dcron.tui.settings import TuiSettings, has_unicode
+    from dcron.tui.look.colours import terminal_colours
+    from dcron.tui.look.settings import TuiSettings, has_unicode
 
     app = DcronApp(
         TuiSettings(
@@ -255,10 +251,9 @@ def _watch(directory: Path) -> None:
         raise Stopped(caught[0])
 
 
-def _run_unwatched(crontab: "Crontab", directory: Path, processes: list[subprocess.Popen[bytes]]) -> None:
-    from dcron.cli import task_table
-    from dcron.cli.tables import print_table
-
+def _run_unwatched(
+    crontab: "services.crontab.Crontab", directory: Path, processes: list[subprocess.Popen[bytes]]
+) -> None:
     names = ", ".join(f"web-{number}" for number in range(1, len(processes) + 1))
     console.note(f"{len(TASKS)} tasks, agents {names}; {SECONDS:.0f} seconds")
     begun = noted = time.monotonic()
@@ -280,17 +275,13 @@ def _run_unwatched(crontab: "Crontab", directory: Path, processes: list[subproce
         raise DcronError("the demo failed: " + "; ".join(missing))
 
 
-def _past_runs(crontab: "Crontab") -> list[Run]:
-    from dcron.store.runs import RunFilter
+def _past_runs(crontab: "services.crontab.Crontab") -> list[Run]:
+    from dcron.store.runs.rows import RunFilter
 
     return crontab.runs(RunFilter(states=[state for state in RunState if state.is_final]), limit=500)
 
 
 def _print_completions(runs: list[Run], now: datetime) -> None:
-    from dcron.cli.run_table import run_columns, run_row
-    from dcron.cli.tables import print_table
-    from dcron.schedule import zone
-
     here = zone("UTC")
     print_table(run_columns(here), (run_row(run, here, now) for run in runs[:12]))
 
@@ -309,7 +300,9 @@ def _last_log_lines(directory: Path, processes: list[subprocess.Popen[bytes]]) -
             yield f"web-{number}, whose last log line is: {logged[-1] if logged else process.returncode}"
 
 
-def _missing(crontab: "Crontab", directory: Path, processes: list[subprocess.Popen[bytes]]) -> list[str]:
+def _missing(
+    crontab: "services.crontab.Crontab", directory: Path, processes: list[subprocess.Popen[bytes]]
+) -> list[str]:
     """Return what should have happened and did not."""
     ended = Counter((run.task, run.state) for run in _past_runs(crontab))
     expected = {

@@ -2,10 +2,9 @@
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, FileFormat, Json
-from dcron.cli.source_options import (
+from dcron import policy, services
+from dcron.cli.asking.options import Db, FileFormat, Json
+from dcron.cli.asking.source_options import (
     Adopt,
     Files,
     Overwrite,
@@ -21,7 +20,10 @@ from dcron.cli.source_options import (
     show_plan,
     summary,
 )
+from dcron.cli.output import console, forecast_text
+from dcron.cli.running.context import opened_crontab, own_zone
 from dcron.errors import ExitCode
+from dcron.schedule.zones import zone
 
 
 def command(
@@ -46,15 +48,12 @@ def command(
     Writes nothing. The exit code is 0 if the crontab is as the files say, 1 if it differs, 2 for a mistake in
     the files, and 5 if a task that differs was changed by hand.
     """
-    from dcron.cli import forecast_text
-    from dcron.policy.ownership import Permissions
-    from dcron.schedule import zone
-    from dcron.services.apply import Apply, Request
-
     with opened_crontab(db) as crontab, places_printed():
         content = read_files(crontab, file, format)
-        allowed = Permissions(prune, overwrite, adopt, take_from)
-        plan = Apply(crontab).check(content.tasks, Request(source, allowed))
+        allowed = policy.ownership.Permissions(prune, overwrite, adopt, take_from)
+        plan = services.changes.applied.Apply(crontab).check(
+            content.tasks, services.changes.applied.Request(source, allowed)
+        )
         now, here = crontab.now(), zone(own_zone())
         comparison = compared(crontab, plan, here) if forecast else None
     if as_json:

@@ -3,20 +3,21 @@
 import re
 import shutil
 import textwrap
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.colours import Title
-from dcron.cli.context import opened_database, require_named_file
-from dcron.cli.options import Db, Json
-from dcron.cli.tables import shown_line
-from dcron.errors import ExitCode
-from dcron.safetext import safe
-
-if TYPE_CHECKING:
-    from dcron.services.doctor import Finding
+from dcron import config, services
+from dcron.cli.asking.options import Db, Json
+from dcron.cli.output import console
+from dcron.cli.output.colours import Title
+from dcron.cli.output.documents import make
+from dcron.cli.output.tables import shown_line
+from dcron.cli.running.context import opened_database, require_named_file
+from dcron.errors import ExitCode, UsageError
+from dcron.values.safe_text import safe
 
 
 def command(
@@ -37,13 +38,11 @@ def command(
     it is, what it causes, what to do. Off a terminal each one is one line. The exit code is 1 if there are
     findings.
     """
-    from dcron.services.doctor import Doctor
-
     with opened_database(db) as database:
         require_named_file(database)
-        found = Doctor(database).examine(deep=deep)
+        found = services.doctor.Doctor(database, _spool()).examine(deep=deep)
     if as_json:
-        console.emit({"findings": list(map(_shape, found))})
+        console.emit(_shape(found))
     else:
         for finding in found:
             _print(finding)
@@ -53,7 +52,15 @@ def command(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _print(finding: "Finding") -> None:
+def _spool() -> Path | None:
+    """Return the spool of an agent that this account starts here."""
+    try:
+        return config.files.spool_directory(config.files.load_config())
+    except UsageError:
+        return None
+
+
+def _print(finding: "services.doctor.Finding") -> None:
     """Print the finding on one line; on a terminal, its code and its parts on lines of their own."""
     if not console.is_terminal():
         console.data(f"{finding.code}: {finding.sentence}")
@@ -78,11 +85,5 @@ def _wrapped(text: str, width: int) -> list[str]:
     return [line.replace("\0", " ") for line in lines]
 
 
-def _shape(finding: "Finding") -> dict[str, Any]:
-    return {
-        "code": finding.code,
-        "problem": finding.problem,
-        "effect": finding.effect,
-        "advice": finding.advice,
-        "subjects": list(finding.subjects),
-    }
+def _shape(found: "Sequence[services.doctor.Finding]") -> dict[str, Any]:
+    return make("doctor", findings=[make("problem", each, message=each.problem) for each in found])

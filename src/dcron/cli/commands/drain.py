@@ -1,21 +1,18 @@
 """`drain`: let a node claim no more runs."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab
-from dcron.cli.name_arguments import agreed
-from dcron.cli.named_nodes import mention_namesakes, print_nodes_as_json
-from dcron.cli.options import Db, Json, NodeName
-from dcron.cli.waiting import pauses
+from dcron import services
+from dcron.cli.asking.named_nodes import agreed_node, mention_namesakes, print_nodes_as_json
+from dcron.cli.asking.options import Db, Json, NodeName
+from dcron.cli.output import console
+from dcron.cli.running.context import opened_crontab
+from dcron.cli.running.waiting import pauses
 from dcron.presentation import humanize
-from dcron.safetext import safe
-
-if TYPE_CHECKING:
-    from dcron.services.crontab import Crontab
+from dcron.values.safe_text import safe
 
 
 def command(
@@ -33,9 +30,8 @@ def command(
     this name, an ID one of them.
     """
     with opened_crontab(db) as crontab:
-        from dcron.services.fleet import Fleet
-
-        drained = agreed(Fleet(crontab).drain, "drain", node)
+        fleet = services.fleet.Fleet(crontab)
+        drained = fleet.drain(agreed_node(fleet, "drain", node))
         mention_namesakes(drained, "drains")
         if not as_json:
             for each in drained:
@@ -49,7 +45,7 @@ def command(
             console.data("drained   no run is active there")
 
 
-def _wait_until_idle(crontab: "Crontab", node_ids: set[str]) -> None:
+def _wait_until_idle(crontab: "services.crontab.Crontab", node_ids: set[str]) -> None:
     """Wait until these nodes have no active runs or have ended; print every change."""
     printed = ""
     for pause in pauses():

@@ -8,10 +8,13 @@ from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db
+from dcron import services
+from dcron.cli.asking.options import Db, Json
+from dcron.cli.output import console
+from dcron.cli.output.documents import make
+from dcron.cli.running.context import opened_crontab
 from dcron.errors import Refused
+from dcron.presentation.humanize import plural
 
 
 def command(
@@ -19,6 +22,7 @@ def command(
         str | None,
         typer.Argument(metavar="FILE", help="File to write [default: stdout].", show_default=False),
     ] = None,
+    as_json: Json = False,
     db: Db = None,
 ) -> None:
     """Write the whole crontab, without its history, to one file.
@@ -30,17 +34,21 @@ def command(
     `dcron restore` reads it on either kind of database. Only you can read the file, because it holds the
     environments of tasks.
     """
-    from dcron.dumpfile import write
-    from dcron.services.dumping import DumpService
+    from dcron.sources.dump import write
 
     with opened_crontab(db) as crontab:
-        found = DumpService(crontab).dump()
+        found = services.changes.restored.DumpService(crontab).dump()
     text = write(found)
     if file is None or file == "-":
         sys.stdout.write(text)
         return
     _replace_file(Path(file), text)
-    console.note(f"{file}: {len(found.tasks):,} tasks, {len(found.calendars):,} calendars")
+    if as_json:
+        counts = {"task_count": len(found.tasks), "calendar_count": len(found.calendars)}
+        console.emit(make("dumped", file=file, **counts))
+        return
+    tasks, calendars = plural(len(found.tasks), "task"), plural(len(found.calendars), "calendar")
+    console.note(f"{file}: {tasks}, {calendars}")
 
 
 def _replace_file(path: Path, text: str) -> None:

@@ -3,30 +3,25 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from dcron.cli import console
-from dcron.cli.context import new_task_zone, opened_crontab
-from dcron.cli.name_arguments import all_to_change
-from dcron.cli.options import Db, OptionalWholeNames
-from dcron.cli.task_differences import show
+from dcron import presentation, services
+from dcron.cli.asking.chosen_tasks import with_patterns
+from dcron.cli.asking.name_arguments import all_to_change
+from dcron.cli.asking.options import Db, Json, OptionalWholeNames
+from dcron.cli.asking.warnings import print_owned
+from dcron.cli.output import console
+from dcron.cli.output.documents import Document, make
+from dcron.cli.output.task_differences import show
+from dcron.cli.running.context import new_task_zone, opened_crontab
 from dcron.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from dcron.editor import TextFile
-    from dcron.services.bulk_edit import BulkEdit
-    from dcron.services.crontab import Crontab
-    from dcron.services.text_edits import BadText, Changes, CrontabText, EditConflict
 
 
 SHOWN = 50
 """Mistakes and conflicts that are shown; further ones are counted."""
-
-
-LONGEST = 1_000
-"""Characters of a line in a difference."""
 
 
 ROUNDS = 100
@@ -35,7 +30,7 @@ ROUNDS = 100
 
 def command(
     names: OptionalWholeNames = None,
-    force: Annotated[bool, typer.Option("-f", "--force", help="Apply the changes without asking.")] = False,
+    as_json: Json = False,
     db: Db = None,
 ) -> None:
     """Edit the crontab, or some of its tasks, as text in your editor.
@@ -43,90 +38,95 @@ def command(
     \b
     dcron edit
     EDITOR=nano dcron edit backup
-    EDITOR="sed -i s/03:00/04:00/" dcron edit --force
+    EDITOR="sed -i s/03:00/04:00/" dcron edit -y
 
     The editor is $VISUAL or $EDITOR. dcron checks the saved text, shows the changes with the next runs of
     each changed schedule, and asks. Either all changes are applied or none.
     """
-    from dcron.cli.warnings import print_owned
     from dcron.editor import TextFile
-    from dcron.services.bulk_edit import BulkEdit
 
     with opened_crontab(db, creates=True) as crontab:
-        editing = BulkEdit(crontab, new_task_zone(crontab).name)
-        tasks = all_to_change(crontab, "edit", names, force=force) if names else []
+        editing = services.bulk_edit.BulkEdit(crontab, new_task_zone(crontab).name)
+        asks = console.consent.always_asks
+        tasks = all_to_change(crontab, "edit", with_patterns(crontab, names), asks=asks) if names else []
         draft = editing.text([task.name for task in tasks] or None)
         with TextFile(draft.text) as file, _text_kept(file, draft):
-            changes = _edited(crontab, editing, draft, file, force=force)
+            changes = _edited(crontab, editing, draft, file, shows=not as_json)
             if changes.changes:
                 editing.apply(changes)
                 print_owned(each.before for each in changes.changes if each.before)
-    console.data(_summary(changes) if changes.changes else "no change")
+    if as_json:
+        console.emit(_shape(changes))
+    else:
+        console.data(_summary(changes) if changes.changes else "no change")
 
 
 def _edited(
-    crontab: "Crontab", editing: "BulkEdit", draft: "CrontabText", file: "TextFile", *, force: bool
-) -> "Changes":
+    crontab: "services.crontab.Crontab",
+    editing: "services.bulk_edit.BulkEdit",
+    draft: "services.changes.text_edits.CrontabText",
+    file: "TextFile",
+    *,
+    shows: bool,
+) -> "services.changes.text_edits.Changes":
     """Return the changes that the user has made and confirmed. Raises Refused."""
     from dcron.editor import open_editor
-    from dcron.services.bulk_edit import revise
 
     crontab.database.close()  # no connection idles while the user types; the next statement opens one
     for _ in range(ROUNDS):
-        changes = revise(editing, draft, file, open_editor, again=console.is_attended())
+        changes = services.bulk_edit.revise(editing, draft, file, open_editor, again=console.is_attended())
         for notice in changes.notices:
             console.complain(f"warning: {notice}")
         if not changes.changes:
             return changes
-        show(changes, crontab.now())
-        if force or not _wants_to_edit_on(changes):
+        if shows:
+            show(changes, crontab.now())
+        if console.consent.is_given(asks=True) or not _wants_to_edit_on(changes):
             return changes
     raise Refused("nothing was changed")
 
 
 @contextmanager
-def _text_kept(file: "TextFile", draft: "CrontabText") -> Iterator[None]:
+def _text_kept(file: "TextFile", draft: "services.changes.text_edits.CrontabText") -> Iterator[None]:
     """Keep a text that was not applied; print where it is and what is wrong with it."""
-    from dcron.services import text_edits
-    from dcron.services.bulk_edit import keep
-
     try:
         yield
     except BaseException as error:
-        kept = keep(file, draft)
-        if isinstance(error, text_edits.BadText):
+        kept = services.bulk_edit.keep(file, draft)
+        if isinstance(error, services.changes.text_edits.BadText):
             _print_mistakes(error, str(kept or "text"))
-        if isinstance(error, text_edits.EditConflict):
+        if isinstance(error, services.changes.text_edits.EditConflict):
             _print_conflicts(error)
         if kept:
             console.note(f"your text is kept in {kept}")
-        if isinstance(error, text_edits.BadText):
+        if isinstance(error, services.changes.text_edits.BadText):
             raise UsageError("nothing was changed") from None
         raise
 
 
-def _print_mistakes(bad: "BadText", source: str) -> None:
+def _print_mistakes(bad: "services.changes.text_edits.BadText", source: str) -> None:
     for line, column, message in bad.mistakes[:SHOWN]:
         console.note(f"{source}:{line}:{column}: {message}")
     if len(bad.mistakes) > SHOWN:
         console.note(f"and {len(bad.mistakes) - SHOWN:,} more")
 
 
-def _print_conflicts(conflict: "EditConflict") -> None:
+def _print_conflicts(conflict: "services.changes.text_edits.EditConflict") -> None:
     """Print the differences between the user's tasks and those that others have changed."""
     for each in conflict.overtaken[:SHOWN]:
         console.note("- theirs, + yours:")
-        for line in each.difference():
-            console.note(f"  {line[:LONGEST]}")
+        for line in presentation.differences.shortened(each.difference()):
+            console.note(f"  {line}")
 
 
-def _wants_to_edit_on(changes: "Changes") -> bool:
+def _wants_to_edit_on(changes: "services.changes.text_edits.Changes") -> bool:
     """Ask whether to apply, and return whether to edit further. Raises Refused if the answer is no.
 
     The default is no where tasks are removed.
     """
-    if not console.is_attended():
-        raise Refused(f"{_summary(changes)}: there is no terminal to ask on; repeat it with --force")
+    if console.consent.is_protected or not console.is_attended():
+        console.agree(f"apply {_summary(changes)}")
+        return False
     default = "n" if changes.count("removed") else "y"
     choices = "[y/N/e]" if default == "n" else "[Y/n/e]"
     sys.stderr.write(f"{_summary(changes)}: apply? {choices} (e: edit again) ")
@@ -143,6 +143,15 @@ def _wants_to_edit_on(changes: "Changes") -> bool:
     return False
 
 
-def _summary(changes: "Changes") -> str:
+def _shape(changes: "services.changes.text_edits.Changes") -> Document:
+    kinds = ("added", "changed", "removed")
+    names = {kind: [each.name for each in changes.changes if each.kind == kind] for kind in kinds}
+    renamed = {
+        each.name: each.before.name for each in changes.changes if each.kind == "renamed" and each.before
+    }
+    return make("edited", **names, renamed=renamed)
+
+
+def _summary(changes: "services.changes.text_edits.Changes") -> str:
     counts = (changes.count("added"), changes.count("changed", "renamed"), changes.count("removed"))
     return "{:,} added, {:,} changed, {:,} removed".format(*counts)

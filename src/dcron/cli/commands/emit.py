@@ -4,13 +4,14 @@ from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json, Payload
-from dcron.cli.warnings import print_idle_agents
+from dcron import services
+from dcron.cli.asking.options import Db, Json, Payload
+from dcron.cli.asking.warnings import print_idle_agents
+from dcron.cli.output import console, json_output
+from dcron.cli.running.context import opened_crontab
 from dcron.model import Run, RunState
-from dcron.safetext import safe
-from dcron.text_input import text_or_file
+from dcron.values.safe_text import safe
+from dcron.values.text_input import text_or_file
 
 EventName = Annotated[
     str, typer.Argument(metavar="EVENT", help="Name of the event, such as deploy.", show_default=False)
@@ -38,13 +39,10 @@ def command(
 
     Each task runs once. The run of a paused task is recorded as skipped.
     """
-    from dcron.cli import json_output
-
     text = text_or_file(payload, "--payload") if payload is not None else None
     with opened_crontab(db) as crontab:
-        from dcron.services.triggers import Triggers
-
-        emitted = Triggers(crontab).emit(event, text, key)
+        console.agree(f"send the event {event}", asks=False)
+        emitted = services.runs.triggers.Triggers(crontab).emit(event, text, key)
         now = crontab.now()
         if as_json:
             console.emit(json_output.emitted_shape(emitted, now))

@@ -1,27 +1,25 @@
 """`forecast`: whether the agents suffice for the coming runs."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, whole_number
-from dcron.cli.source_options import Prune, edits_of, places_printed, read_files
-from dcron.errors import UsageError
-
-if TYPE_CHECKING:
-    from dcron.services.crontab import Crontab
-    from dcron.services.forecast import Edit
-
-Until = Annotated[
-    str,
-    typer.Option("--until", metavar="TIME", help="End: 06:00, tomorrow, +2d [default: +24h]."),
-]
+from dcron import policy, services
+from dcron.cli.asking.options import Db, Json, whole_number
+from dcron.cli.asking.source_options import Prune, edits_of, places_printed, read_files
+from dcron.cli.output import console, forecast_text, json_output
+from dcron.cli.running.context import opened_crontab, own_zone
+from dcron.errors import ExitCode, UsageError
+from dcron.schedule.time_parser import parse_time
+from dcron.schedule.zones import zone
+from dcron.values.quantities import parse_duration
 
 
 def command(
-    until: Until = "+24h",
+    until: Annotated[
+        str,
+        typer.Option("--until", metavar="TIME", help="End: 06:00, tomorrow, +2d [default: +24h]."),
+    ] = "+24h",
     without: Annotated[
         list[str] | None,
         typer.Option("--without", metavar="NODE", help="As if this node were gone; repeatable."),
@@ -46,6 +44,14 @@ def command(
         typer.Option("--source", metavar="SOURCE", help="Source of the files, as for `dcron apply`."),
     ] = None,
     prune: Prune = False,
+    quiet: Annotated[
+        str | None,
+        typer.Option(
+            "--quiet",
+            metavar="DURATION",
+            help="Find the times in which nothing starts by itself for this long: 20m.",
+        ),
+    ] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -56,22 +62,27 @@ def command(
     dcron forecast --until 06:00 --without web-3
     dcron forecast --slots 24
     dcron forecast -F cron/ --source shop/cron
+    dcron forecast --quiet 20m
 
     It plays the coming runs of all tasks against the slots of the agents. A run takes as long as one of the
     last 50 successful runs of its task. Every run succeeds: retries are left out, and so are events and what
     people run by hand. Nothing is written.
-    """
-    from dcron.cli import forecast_text, json_output
-    from dcron.schedule import parse_time, zone
-    from dcron.services.forecast import Forecast
 
+    --quiet lists times without a start, the nearest first, and the runs that will still be active then. The
+    exit code is 1 if there is no such time.
+    """
     if (file is None) != (source is None) or (prune and not file):
         raise UsageError("give -F and --source together, as to `dcron apply`; --prune only with them")
+    if quiet is not None and (without or slots or file):
+        raise UsageError("--quiet takes only --until beside it")
     here = zone(own_zone())
+    if quiet is not None:
+        _print_quiet(db, here, until, quiet, as_json=as_json)
+        return
     with opened_crontab(db) as crontab, places_printed():
         end = parse_time(until, here, crontab.now())
         edits = _edits(crontab, file, source, prune=prune) if file and source else []
-        outlook = Forecast(crontab).of(end, without or (), slots, edits, here=here)
+        outlook = services.forecast.Forecast(crontab).of(end, without or (), slots, edits, here=here)
     if as_json:
         console.emit(json_output.forecast_shape(outlook, here.key))
     else:
@@ -80,11 +91,27 @@ def command(
         console.complain(f"warning: {name} is omitted: {problem}")
 
 
-def _edits(crontab: "Crontab", files: list[str], source: str, *, prune: bool) -> "list[Edit]":
-    """Return what applying these files would change."""
-    from dcron.policy.ownership import Permissions
-    from dcron.services.apply import Apply, Request
+def _print_quiet(db: str | None, here: Any, until: str, length: str, *, as_json: bool) -> None:
+    """Print the times in which nothing starts by itself. Raises Exit if there are none."""
+    seconds = parse_duration(length)
+    with opened_crontab(db) as crontab:
+        found = services.forecast.Forecast(crontab).quiet(parse_time(until, here, crontab.now()), seconds)
+    if as_json:
+        console.emit(json_output.quiet_shape(found, here.key))
+    else:
+        forecast_text.print_quiet(found, seconds, here)
+    for name, problem in found.left_out.unreadable:
+        console.complain(f"warning: {name} is omitted: {problem}")
+    if not found.times:
+        raise typer.Exit(ExitCode.FAILED)
 
+
+def _edits(
+    crontab: "services.crontab.Crontab", files: list[str], source: str, *, prune: bool
+) -> "list[services.forecast.Edit]":
+    """Return what applying these files would change."""
     content = read_files(crontab, files, None)
-    plan = Apply(crontab).check(content.tasks, Request(source, Permissions(prune=prune)))
+    plan = services.changes.applied.Apply(crontab).check(
+        content.tasks, services.changes.applied.Request(source, policy.ownership.Permissions(prune=prune))
+    )
     return edits_of(plan)

@@ -2,24 +2,21 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.chosen_tasks import read_selector
-from dcron.cli.colours import AlarmCell
-from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.help import OUTPUT
-from dcron.cli.options import Db, Json, OptionalName, SelectorOption, whole_number
-from dcron.cli.tables import TableColumn, print_facts, print_table
-from dcron.cli.times import past_time
+from dcron import policy, presentation, services
+from dcron.cli.asking.chosen_tasks import tasks_to_read
+from dcron.cli.asking.options import Db, Json, OptionalNames, SelectorOption, whole_number
+from dcron.cli.output import console, json_output
+from dcron.cli.output.colours import AlarmCell
+from dcron.cli.output.tables import TableColumn, print_facts, print_table
+from dcron.cli.output.times import past_time
+from dcron.cli.running.context import opened_crontab, own_zone
+from dcron.cli.running.help import OUTPUT
 from dcron.presentation import humanize
-from dcron.services.change_details import difference, what
-
-if TYPE_CHECKING:
-    from dcron.store.changes import RecordedChange
-
+from dcron.schedule.zones import zone
 
 COLUMNS = [
     TableColumn("CHANGE", right=True),
@@ -34,7 +31,7 @@ COLUMNS = [
 
 
 def command(
-    name: OptionalName = None,
+    names: OptionalNames = None,
     selector: SelectorOption = None,
     count: Annotated[
         int, typer.Option("-n", "--count", metavar="N", help="Most changes to list.", parser=whole_number(1))
@@ -57,7 +54,7 @@ def command(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show who changed what, when and why. The latest come first.
+    """Show who changed what, when and why; `undo` takes it back. The latest come first.
 
     \b
     dcron history
@@ -67,22 +64,20 @@ def command(
     A removed task keeps its history. All changes of one command line are a batch. -l shows the changes of
     tasks that have these labels now.
     """
-    from dcron.cli import json_output
-    from dcron.schedule import zone
-    from dcron.services.history import History
-
-    chooser = read_selector(selector, name)
     with opened_crontab(db) as crontab:
+        name, chooser = tasks_to_read(crontab, names, selector)
         now = crontab.now()
         since_at = past_time(since, zone(own_zone()), now) if since else None
-        found = History(crontab).changes(count, name, by=by, since=since_at, batch=batch, selector=chooser)
+        found = services.history.History(crontab).changes(
+            count, name, by=by, since=since_at, batch=batch, selector=chooser
+        )
         if as_json:
             console.emit_list(map(json_output.change_shape, found))
         elif not (_print_patches(found) if patch else print_table(COLUMNS, _rows(found, now))):
             console.note("no such changes" if name or chooser or by or since or batch else "no changes yet")
 
 
-def _rows(found: "Iterable[RecordedChange]", now: datetime) -> Iterator[list[str]]:
+def _rows(found: "Iterable[policy.history.RecordedChange]", now: datetime) -> Iterator[list[str]]:
     for each in found:
         yield [
             str(each.id),
@@ -90,35 +85,36 @@ def _rows(found: "Iterable[RecordedChange]", now: datetime) -> Iterator[list[str
             each.author,
             _via(each),
             each.subject,
-            what(each),
+            presentation.differences.what(each),
             each.batch or "",
             each.note or "",
         ]
 
 
-def _via(change: "RecordedChange") -> str:
+def _via(change: "policy.history.RecordedChange") -> str:
     """Return the way of a change; with the source, if it was applied."""
     if change.via != "apply":
         return change.via or ""
     return f"apply {(change.after or change.before or {}).get('source') or ''}".strip()
 
 
-def _print_patches(found: "Iterable[RecordedChange]") -> int:
+def _print_patches(found: "Iterable[policy.history.RecordedChange]") -> int:
     """Print the changes in full; return how many."""
-    from dcron.schedule import zone
-
     here, number = zone(own_zone()), 0
     for number, each in enumerate(found, 1):
         if number > 1:
             console.data()
-        lines = [AlarmCell(line) if line.startswith("-") else line for line in difference(each)]
+        lines = [
+            AlarmCell(line) if line.startswith("-") else line
+            for line in presentation.differences.of_change(each)
+        ]
         print_facts(
             [
                 ("change", f"{each.id}, batch {each.batch or each.id}"),
                 ("when", humanize.full(each.at.astimezone(here))),
                 ("who", f"{each.author}, {_via(each)}" if each.via else each.author),
                 ("why", each.note),
-                ("what", [f"{each.subject}: {what(each)}", *lines]),
+                ("what", [f"{each.subject}: {presentation.differences.what(each)}", *lines]),
             ]
         )
     return number

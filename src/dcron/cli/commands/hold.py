@@ -4,17 +4,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab
-from dcron.cli.name_arguments import to_change
-from dcron.cli.options import Db, Json, run_number
-from dcron.cli.tables import TableColumn, print_table
+from dcron import services
+from dcron.cli.asking.name_arguments import to_change
+from dcron.cli.asking.options import Db, Json, run_number
+from dcron.cli.output import console
+from dcron.cli.output.documents import make
+from dcron.cli.output.tables import TableColumn, print_table
+from dcron.cli.running.context import opened_crontab, reason
 from dcron.errors import UsageError
 from dcron.presentation import humanize
-from dcron.safetext import safe
+from dcron.values.safe_text import safe
 
 if TYPE_CHECKING:
-    from dcron.store.holds import Held
+    from dcron.store.retention.holds import Held
 
 COLUMNS = [
     TableColumn("ON HOLD", least=10),
@@ -33,27 +35,23 @@ def command(
             show_default=False,
         ),
     ] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why it is kept.", show_default=False)
-    ] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
     """Keep a run, or all runs of a task, from being pruned.
 
     \b
-    dcron hold 1307 --reason "incident 42"
-    dcron hold payroll --reason audit
+    dcron hold 1307 -m "incident 42"
+    dcron hold payroll -m audit
     dcron hold
 
     It lasts until `dcron unhold`, also when the task is removed. Without an argument, list what is on hold.
     """
-    if which is None and reason is not None:
+    why = reason()
+    if which is None and why is not None:
         raise UsageError("--reason: give the number of a run, or the name of a task")
     with opened_crontab(db) as crontab:
-        from dcron.services.retention import Retention
-
-        retention = Retention(crontab)
+        retention = services.retention.Retention(crontab)
         if which is None:
             found = retention.holds()
             if as_json:
@@ -61,12 +59,12 @@ def command(
             elif not print_table(COLUMNS, [_row(each, crontab.now()) for each in found]):
                 console.note("nothing is on hold")
             return
-        if reason is None:
-            raise UsageError("give a --reason: people will ask why it is kept")
+        if why is None:
+            raise UsageError("give a reason with -m: people will ask why it is kept")
         if is_run(which):
-            held = retention.hold_run(run_number(which), reason)
+            held = retention.hold_run(run_number(which), why)
         else:
-            held = retention.hold_task(to_change(crontab, "hold", which), reason)
+            held = retention.hold_task(to_change(crontab, "hold", which), why)
     if as_json:
         console.emit(shape(held))
     else:
@@ -85,15 +83,7 @@ def named(held: "Held") -> str:
 
 def shape(held: "Held") -> dict[str, Any]:
     """Return a hold as JSON."""
-    from dcron.json_values import instant
-
-    return {
-        "task": held.task,
-        "run": held.run_id,
-        "reason": held.reason,
-        "created_at": instant(held.created_at),
-        "created_by": held.created_by,
-    }
+    return make("hold", held)
 
 
 def _row(held: "Held", now: Any) -> list[str]:

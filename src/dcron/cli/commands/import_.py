@@ -1,26 +1,29 @@
 """`import`: add the tasks of a crontab file."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import new_task_zone, opened_crontab
-from dcron.cli.options import Db, Json
+from dcron import policy, services
+from dcron.cli.asking.import_source import Origin, doubts_about, origin_of, require_system
+from dcron.cli.asking.options import Db, Json
+from dcron.cli.output import console
+from dcron.cli.output.documents import make
+from dcron.cli.output.task_differences import show
+from dcron.cli.running.context import missing_file, new_task_zone, opened_crontab, own_zone
 from dcron.errors import CrontabFileError, Refused, UsageError
-from dcron.text_input import read_text
+from dcron.model import Definition, Task
+from dcron.presentation import humanize
+from dcron.values.text_input import read_text
 
 if TYPE_CHECKING:
-    from dcron.cli.import_source import Origin
     from dcron.crontabfile import CrontabFile
-    from dcron.model import Definition, Task
-    from dcron.services.crontab import Crontab
-    from dcron.services.imports import Imported
 
 
 SHOWN = 20
@@ -45,7 +48,8 @@ Warned = tuple[int | None, str]
 
 def command(
     file: Annotated[
-        str, typer.Argument(metavar="FILE|-", help="Crontab file, or - for stdin.", show_default=False)
+        str,
+        typer.Argument(metavar="FILE|-", help="Crontab file, or - for stdin.", show_default=False),
     ],
     system: Annotated[
         bool,
@@ -74,8 +78,7 @@ def command(
     no_mail: Annotated[
         bool, typer.Option("--no-mail", help="Mail no output: MAILTO is a variable only.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show what would be done.")] = False,
-    force: Annotated[bool, typer.Option("-f", "--force", help="Apply changes without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -91,21 +94,31 @@ def command(
     name. If one line is bad, nothing is imported. What a task prints is mailed to its MAILTO, if a node can
     send mail.
     """
-    from dcron.cli.import_source import origin_of, require_system
+    from dcron.crontabfile import MAX_BYTES
 
     if system and user is not None:
         raise UsageError("--user: each line of a system file names its account; leave out --user or --system")
     origin = origin_of(file, user)
+    text = read_text(file, "import", MAX_BYTES)
 
-    def attempt(crontab: "Crontab", agreed: "Imported | None") -> "Imported":
+    def read_in(zone: str) -> "CrontabFile":
+        return _read(file, text, zone, system=system, mail_output=not no_mail)
+
+    def attempt(
+        crontab: "services.crontab.Crontab",
+        agreed: "services.changes.imported.Imported | None",
+        *,
+        dry_run: bool = dry_run,
+    ) -> "services.changes.imported.Imported":
         is_root = os.geteuid() == 0
         return crontab.import_tasks(
             tasks, origin.source, prefix=prefix, adopt=adopt, by_root=is_root, agreed=agreed, dry_run=dry_run
         )
 
-    with opened_crontab(db, creates=True) as crontab:
-        zone = new_task_zone(crontab).name
-        content = _read(file, zone, system=system, mail_output=not no_mail)
+    if missing_file(db):
+        read_in(own_zone())  # a bad file creates no crontab
+    with opened_crontab(db, creates=True, dry_run=dry_run) as crontab:
+        content = read_in(new_task_zone(crontab).name)
         if not content.system:
             require_system(file)
         tasks = [
@@ -113,7 +126,7 @@ def command(
             for task in content.definitions
         ]
         with _located(content, _name_of(file)):
-            done = attempt(crontab, None) if force or dry_run else _agreed(crontab, attempt, as_json=as_json)
+            done = attempt(crontab, None) if dry_run else _agreed(crontab, attempt, file, as_json=as_json)
         if dry_run and not as_json:
             _show_changes(done, crontab)
         unsendable = _unsendable(crontab, tasks)
@@ -126,22 +139,28 @@ def command(
         console.note(f"{_name_of(file)}:{'' if line is None else f'{line}:'} warning: {message}")
 
 
-def _read(file: str, timezone: str, *, system: bool, mail_output: bool) -> "CrontabFile":
-    from dcron.crontabfile import MAX_BYTES, read
+def _read(file: str, text: str, timezone: str, *, system: bool, mail_output: bool) -> "CrontabFile":
+    """Return the contents of the file. Raises BadFile with all bad lines, those of single tasks too."""
+    from dcron.crontabfile import BadFile, read
     from dcron.sources.formats import format_of
 
-    text = read_text(file, "import", MAX_BYTES)
+    name = _name_of(file)
     if (form := format_of(Path(file), text)) != "text":
-        name = _name_of(file)
         raise UsageError(f"{name} is {form.upper()}: `dcron apply -F {file}` reads it, import reads crontabs")
-    return read(text, source=_name_of(file), timezone=timezone, system=system, mail_output=mail_output)
+    try:
+        return read(text, source=name, timezone=timezone, system=system, mail_output=mail_output)
+    except BadFile as bad:
+        lines = {task.name: line for line, task in bad.readable.items()}
+        others = services.changes.imported.problems_of(list(bad.readable.values()), datetime.now(UTC))
+        found = [*bad.found, *((lines[task], 1, problem) for task, problem in others.items())]
+        raise BadFile(name, sorted(found), bad.rest) from None
 
 
 def _name_of(file: str) -> str:
     return "<stdin>" if file == "-" else file
 
 
-def _placed(task: "Definition", user: str | None, *, every_node: bool, tags: list[str]) -> "Definition":
+def _placed(task: Definition, user: str | None, *, every_node: bool, tags: list[str]) -> Definition:
     """Return the task with the options of the command line; its own options take precedence."""
     return replace(
         task,
@@ -154,54 +173,62 @@ def _placed(task: "Definition", user: str | None, *, every_node: bool, tags: lis
 @contextmanager
 def _located(content: "CrontabFile", source: str) -> Iterator[None]:
     """Add the file and line to problems of tasks; before a refusal, print the warnings about the file."""
-    from dcron.services.imports import InvalidTasks
-
     try:
         yield
     except Refused:
         for notice in content.warnings:
             console.note(f"{source}:{notice.line}: warning: {notice.message}")
         raise
-    except InvalidTasks as bad:
+    except services.changes.imported.InvalidTasks as bad:
         places = sorted((content.lines.get(name, 1), problem) for name, problem in bad.problems.items())
         text = "\n".join(f"{source}:{line}:1: {problem}" for line, problem in places)
         raise CrontabFileError(text) from None
 
 
 def _agreed(
-    crontab: "Crontab", attempt: Callable[["Crontab", "Imported | None"], "Imported"], *, as_json: bool
-) -> "Imported":
+    crontab: "services.crontab.Crontab",
+    attempt: Callable[..., "services.changes.imported.Imported"],
+    file: str,
+    *,
+    as_json: bool,
+) -> "services.changes.imported.Imported":
     """Import; if tasks would change, show the changes and ask first. Raises Refused if the answer is no."""
-    from dcron.services.imports import Imported, NotAgreed
-
-    try:
-        return attempt(crontab, Imported((), (), ()))
-    except NotAgreed as error:
-        planned = error.imported
+    if console.consent.is_given(asks=True):
+        return attempt(crontab, None)
+    if console.consent.is_protected:
+        planned = attempt(crontab, None, dry_run=True)
+        if not (planned.added or planned.changed):
+            return planned
+    else:
+        try:
+            return attempt(crontab, services.changes.imported.Imported((), (), ()))
+        except services.changes.imported.NotAgreed as error:
+            planned = error.imported
     crontab.database.close()  # no connection idles while the user decides; the next statement opens one
-    if as_json:
-        raise Refused(f"{_counts(planned)}: see the changes with --dry-run, then repeat it with --force")
-    _show_changes(planned, crontab)
-    console.require_consent(f"{_counts(planned)}: apply", force=False)
+    if not as_json:
+        _show_changes(planned, crontab)
+    console.agree(f"import {_name_of(file)}: {_counts(planned)}")
     return attempt(crontab, planned)
 
 
-def _show_changes(done: "Imported", crontab: "Crontab") -> None:
-    from dcron.cli.task_differences import show
-    from dcron.services.text_edits import Changes, TaskChange
-
+def _show_changes(done: "services.changes.imported.Imported", crontab: "services.crontab.Crontab") -> None:
     if done.changes:
-        show(Changes([TaskChange(before, after) for before, after in done.changes]), crontab.now())
+        show(
+            services.changes.text_edits.Changes(
+                [services.changes.text_edits.TaskChange(before, after) for before, after in done.changes]
+            ),
+            crontab.now(),
+        )
 
 
-def _counts(done: "Imported", would: str = "") -> str:
+def _counts(done: "services.changes.imported.Imported", would: str = "") -> str:
     return (
         f"{len(done.added):,} {would}added, {len(done.changed):,} {would}changed,"
         f" {len(done.unchanged):,} unchanged"
     )
 
 
-def _show(done: "Imported", *, dry_run: bool) -> None:
+def _show(done: "services.changes.imported.Imported", *, dry_run: bool) -> None:
     for kind, names in (("added", done.added), ("changed", done.changed)):
         width = min(WIDEST, max(map(len, names[:SHOWN]), default=0))
         for name in names[:SHOWN]:
@@ -212,34 +239,40 @@ def _show(done: "Imported", *, dry_run: bool) -> None:
     console.data(_counts(done, "would be " if dry_run else ""))
 
 
-def _shape(done: "Imported", origin: "Origin", warnings: list[Warned]) -> dict[str, Any]:
-    return {
-        "added": list(done.added),
-        "changed": list(done.changed),
-        "unchanged": list(done.unchanged),
-        "accounts": dict(done.accounts),
-        "renamed": dict(done.renamed),
-        "source": origin.source,
-        "warnings": [{"line": line, "message": message} for line, message in warnings],
-    }
+def _shape(
+    done: "services.changes.imported.Imported", origin: Origin, warnings: list[Warned]
+) -> dict[str, Any]:
+    found = [make("finding", line=line, message=message) for line, message in warnings]
+    return make("imported", done, source=origin.source, warnings=found)
 
 
 def _warnings(
-    content: "CrontabFile", tasks: list["Definition"], done: "Imported", file: str
+    content: "CrontabFile", tasks: list[Definition], done: "services.changes.imported.Imported", file: str
 ) -> Iterator[Warned]:
     """Yield warnings about an import that was done; those about lines of the file come first."""
     yield from ((notice.line, notice.message) for notice in content.warnings)
+    named = {new: content.lines.get(old) for old, new in done.renamed.items()}
+    lines = {**content.lines, **named}
     for name in done.expired:
-        in_file = next((old for old, new in done.renamed.items() if new == name), name)
-        line = content.lines.get(in_file)
-        yield line, f"{name}: its last time has passed, so it will not run"
+        yield lines.get(name), f"{name}: its last time has passed, so it will not run"
+    for name, reason in done.paused.items():
+        yield lines.get(name), f"{name} is imported paused: {reason}"
+    yield from _about_kept(tasks, lines)
     yield from _about_names(content, done)
+    yield from _about_left(done, _name_of(file))
     if content.system:
         yield from _about_hosts(content, tasks, done, file)
     yield from _about_accounts(done)
 
 
-def _about_names(content: "CrontabFile", done: "Imported") -> Iterator[Warned]:
+def _about_kept(tasks: list[Definition], lines: Mapping[str, int | None]) -> Iterator[Warned]:
+    """Yield warnings about tasks whose commands outlive the database without a timeout."""
+    for task in tasks:
+        if doubt := policy.starting.disconnect.endless(task):
+            yield lines.get(task.name), f"{task.name}: {doubt}"
+
+
+def _about_names(content: "CrontabFile", done: "services.changes.imported.Imported") -> Iterator[Warned]:
     """Yield warnings about tasks of other sources with the same names: first those that differ."""
     finals = {name: done.renamed.get(name, name) for name in done.others}
     same = [other for name, other in done.others.items() if finals[name] == other.name]
@@ -250,9 +283,7 @@ def _about_names(content: "CrontabFile", done: "Imported") -> Iterator[Warned]:
     if len(different) > SHOWN:
         yield None, f"{len(different) - SHOWN:,} more tasks got numbers, because other tasks have their names"
     if same:
-        from dcron.presentation.humanize import first_few
-
-        named = first_few([other.name for other in same], NAMED)
+        named = humanize.first_few([other.name for other in same], NAMED)
         yield (
             None,
             f"{len(same):,} already there as equal tasks ({named}; {_origin(same[0])}): each remains ONE task"
@@ -260,12 +291,25 @@ def _about_names(content: "CrontabFile", done: "Imported") -> Iterator[Warned]:
         )
 
 
-def _origin(task: "Task") -> str:
+def _about_left(done: "services.changes.imported.Imported", file: str) -> Iterator[Warned]:
+    """Yield warnings about tasks that a file no longer has; an import removes nothing."""
+
+    for source, names in done.left.items():
+        are, stay = ("is", "stays") if len(names) == 1 else ("are", "stay")
+        of = f"{humanize.plural(len(names), 'task')} of {source}"
+        remedy = f"`dcron rm {names[0]}` removes {'it' if len(names) == 1 else 'one'}"
+        yield (
+            None,
+            f"{of} {are} not in {file} and {stay} as before: {humanize.first_few(names, NAMED)}; {remedy}",
+        )
+
+
+def _origin(task: Task) -> str:
     return f"from {task.source}" if task.source else "not from a file"
 
 
 def _about_hosts(
-    content: "CrontabFile", tasks: list["Definition"], done: "Imported", file: str
+    content: "CrontabFile", tasks: list[Definition], done: "services.changes.imported.Imported", file: str
 ) -> Iterator[Warned]:
     """Yield warnings about tasks of a system file, which ran on this host only and now run on any node."""
     from dcron.crontabfile.host_jobs import known
@@ -290,30 +334,23 @@ def _about_hosts(
         )
 
 
-def _about_accounts(done: "Imported") -> Iterator[Warned]:
-    from dcron.cli.import_source import doubts_about
-
+def _about_accounts(done: "services.changes.imported.Imported") -> Iterator[Warned]:
     for user in sorted({user for user in done.accounts.values() if user}):
         if doubt := doubts_about(user):
             yield None, doubt
 
 
-def _unsendable(crontab: "Crontab", tasks: list["Definition"]) -> list[str]:
+def _unsendable(crontab: "services.crontab.Crontab", tasks: list[Definition]) -> list[str]:
     """Return the channels of these tasks by which no living node can send."""
-    from dcron.services.channels import Channels
-
     channels = [name for task in tasks for name in task.notify]
-    return Channels(crontab).unsendable(channels) if channels else []
+    return services.channels.Channels(crontab).unsendable(channels) if channels else []
 
 
 def _about_mail(content: "CrontabFile", unsendable: list[str], *, no_mail: bool) -> Iterator[Warned]:
     """Yield warnings about mail that cron sent, or would send, and that does not arrive."""
-    from dcron.policy.channels import advice
-    from dcron.presentation.humanize import first_few
-
     if unsendable:
-        named = first_few(unsendable, NAMED)
-        yield None, f"no running agent can send to {named} yet: {advice(unsendable)}"
+        named = humanize.first_few(unsendable, NAMED)
+        yield None, f"no running agent can send to {named} yet: {policy.channels.advice(unsendable)}"
     without = [task for task in content.definitions if "MAILTO" not in task.env and not task.notify]
     if without and not no_mail and Path(SENDMAIL).exists():
         yield (

@@ -1,30 +1,31 @@
 """`info`: versions, the database, and where settings come from."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from dcron import __version__
-from dcron.cli import console
-from dcron.cli.context import opened_database, own_zone, require_named_file
-from dcron.cli.options import Db, Json
+from dcron import __version__, services
+from dcron.cli.asking.options import Db, Json
+from dcron.cli.output import console, documents
+from dcron.cli.output.tables import print_facts
+from dcron.cli.running.context import opened_database, own_zone, require_named_file
 from dcron.errors import DatabaseError
+from dcron.presentation import humanize
+from dcron.schedule.zones import tzdata_version
 
 if TYPE_CHECKING:
     from dcron.database import Database
-    from dcron.services.database_info import DatabaseFacts
 
 
 def command(as_json: Json = False, db: Db = None) -> None:
     """Print versions, the database, and where the settings come from."""
     with opened_database(db) as database:
         facts, problem = _database_facts(database)
-        known = _known(database, facts)
+        known = _known(database, facts, db)
     if as_json:
-        console.emit(known)
+        renamed = {_KEYS.get(name, name): value for name, value in known.items()}
+        console.emit(documents.make("info", json=documents.VERSION, **renamed))
     else:
-        from dcron.cli.tables import print_facts
-
         shown = {key: value for key, value in known.items() if key not in _IN_HISTORY}
         print_facts(
             (key.replace("_", " "), _text(key, value))
@@ -40,20 +41,21 @@ def _text(key: str, value: Any) -> str | None:
     """Return the value as people read it; the name of a time ends in `_at`."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if value and key.endswith("_at"):
-        return f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M:%S} UTC"
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return None if value is None else str(value)
 
 
-def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", DatabaseError | None]:
+def _database_facts(
+    database: "Database",
+) -> tuple["services.database_info.DatabaseFacts | None", DatabaseError | None]:
     """Return what the database reports, and the error if it cannot be used."""
     from dcron import migrations
-    from dcron.services.database_info import database_facts
 
     facts = None
     try:
         require_named_file(database)
-        facts = database_facts(database)
+        facts = services.database_info.database_facts(database)
         if facts.schema is not None:
             migrations.require_version(database, facts.schema)
     except DatabaseError as error:
@@ -61,44 +63,40 @@ def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", Datab
     return facts, None
 
 
-def _continuity(facts: "DatabaseFacts | None") -> dict[str, Any]:
+def _continuity(facts: "services.database_info.DatabaseFacts | None") -> dict[str, Any]:
     """Return facts about replication, rollbacks of the database and its clock."""
-    from dcron.json_values import instant
-
     known = facts and facts.replication
     epoch, step = (facts.last_epoch, facts.last_set_back) if facts else (None, None)
     return {
         "synchronous_replication": known and ("on" if known.is_synchronous else "off"),
         "synchronous_standby_names": known and known.standby_names,
         "synchronous_commit": known and known.commit,
-        "last_epoch_at": epoch and instant(epoch.at),
+        "last_epoch_at": epoch and epoch.at,
         "last_epoch_reason": epoch and epoch.after.get("reason"),
-        "clock_set_back_at": step and instant(step.at),
+        "clock_set_back_at": step and step.at,
     }
 
 
-def _pruning(facts: "DatabaseFacts | None") -> dict[str, Any]:
+def _pruning(facts: "services.database_info.DatabaseFacts | None") -> dict[str, Any]:
     """Return what the last round of pruning did, and how old the history is."""
-    from dcron.json_values import instant
-
     known = facts and facts.pruning
     return {
-        "pruned_at": known and instant(known.ran_at),
+        "pruned_at": known and known.ran_at,
         "pruned_runs": known.runs if known and known.ran_at else None,
         "prune_error": known and known.error,
-        "pruning_begins_at": known and instant(known.begins_at),
-        "oldest_run_at": facts and instant(facts.oldest_end),
+        "pruning_begins_at": known and known.begins_at,
+        "oldest_run_at": facts and facts.oldest_end,
     }
 
 
 _IN_HISTORY = ("pruned_at", "pruned_runs", "oldest_run_at")
-"""The keys of `--json` that the text has as one line."""
+"""The facts that the text has as one line."""
+_KEYS = {"pruned_runs": "pruned_run_count", "schema": "schema_version", "tasks": "task_count"}
+"""The facts that have another name in JSON."""
 
 
-def _history(facts: "DatabaseFacts | None") -> str | None:
+def _history(facts: "services.database_info.DatabaseFacts | None") -> str | None:
     """Return how much the last round of pruning deleted, and how old the history is."""
-    from dcron.presentation import humanize
-
     if not facts or not facts.now:
         return None
     oldest = facts.oldest_end
@@ -107,7 +105,7 @@ def _history(facts: "DatabaseFacts | None") -> str | None:
     return f"oldest {humanize.span((facts.now - oldest).total_seconds())}" if oldest else None
 
 
-def _protection(facts: "DatabaseFacts | None") -> dict[str, Any]:
+def _protection(facts: "services.database_info.DatabaseFacts | None") -> dict[str, Any]:
     """Return how the connection to Postgres is protected, and who else may create objects in the schema."""
     known = facts and facts.protection
     return {
@@ -120,10 +118,8 @@ def _protection(facts: "DatabaseFacts | None") -> dict[str, Any]:
     }
 
 
-def _warnings(facts: "DatabaseFacts | None") -> Iterator[str]:
+def _warnings(facts: "services.database_info.DatabaseFacts | None") -> Iterator[str]:
     """Yield what is unsafe about the connection and when history is pruned, and the remedy."""
-    from dcron.services.doctor import unsafe_connection
-
     pruning = facts and facts.pruning
     if facts and pruning and pruning.begins_at and facts.keep_runs != "none":
         yield (
@@ -131,20 +127,23 @@ def _warnings(facts: "DatabaseFacts | None") -> Iterator[str]:
             " `dcron config set keep.runs none` keeps it, `dcron prune --dry-run` shows what goes"
         )
     if facts and facts.protection:
-        yield from (finding.sentence for finding in unsafe_connection(facts.protection))
+        yield from (finding.sentence for finding in services.doctor.unsafe_connection(facts.protection))
 
 
-def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any]:
-    from dcron.config import config_path, load_config
-    from dcron.schedule import tzdata_version
+def _known(
+    database: "Database", facts: "services.database_info.DatabaseFacts | None", url: str | None
+) -> dict[str, Any]:
+    from dcron.config.files import config_path, database_origin, load_config
 
     config = config_path()
     return {
         "version": __version__,
         "database": str(database.address),
+        "database_from": database_origin(url, load_config()),
         "database_kind": database.product,
         "database_version": facts and facts.version,
         "journal_mode": facts and facts.journal_mode,
+        "pooler": facts and facts.pooler,
         **_protection(facts),
         **_continuity(facts),
         **_pruning(facts),

@@ -7,29 +7,33 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.chosen_tasks import read_selector
-from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, FileFormat, Json, SelectorOption
+from dcron import policy, services
+from dcron.cli.asking.chosen_tasks import read_selector
+from dcron.cli.asking.options import Db, FileFormat, Json, SelectorOption
+from dcron.cli.asking.warnings import KEEP_WITHOUT_TIMEOUT
+from dcron.cli.output import agenda, console
+from dcron.cli.output.documents import make
+from dcron.cli.output.progress import watched
+from dcron.cli.running.context import opened_crontab, own_zone
 from dcron.errors import CrontabFileError, ExitCode, UsageError
 from dcron.model import Definition, Task
 from dcron.presentation import humanize
-from dcron.safetext import safe
+from dcron.schedule.zones import zone
+from dcron.values.safe_text import safe
 
 if TYPE_CHECKING:
-    from dcron.policy.selectors import Selector
-    from dcron.schedule import Advice
+    from dcron.schedule.lint import Advice
     from dcron.sources import Place, SourceText
 
 
-SUSPENDED, NO_CALENDAR, NO_CHANNEL, NO_UPSTREAM, CIRCLE, NOT_RUNNABLE, CRONTAB_LINE = (
+SUSPENDED, NO_CALENDAR, NO_CHANNEL, NO_UPSTREAM, CIRCLE, NOT_RUNNABLE, SECRET = (
     "suspended",
     "no-calendar",
     "no-channel",
     "no-upstream",
     "circle",
     "not-runnable",
-    "crontab-line",
+    "secret-in-env",
 )
 """Codes that only `lint` uses; the others are those of schedules."""
 
@@ -86,19 +90,23 @@ def command(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _of_crontab(db: str | None, chooser: "Selector | None") -> Iterator[LintWarning]:
-    from dcron.cli.progress import watched
-    from dcron.services.channels import Channels
-
+def _of_crontab(db: str | None, chooser: "policy.selectors.Selector | None") -> Iterator[LintWarning]:
     with opened_crontab(db) as crontab:
         now = crontab.now()
         every = list(watched(crontab.tasks(), "reading tasks"))
         tasks = [task for task in every if chooser is None or chooser.matches(task.labels)]
-        unsendable = Channels(crontab).unsendable(name for task in tasks for name in task.notify)
+        settings = {
+            each.setting.name: each.value for each in services.settings.SharedSettings(crontab).every()
+        }
+        unsendable = services.channels.Channels(crontab).unsendable(
+            name for task in tasks for name in task.notify
+        )
     rows_show_progress = console.is_terminal()
     for task in tasks if rows_show_progress else watched(tasks, "looking at tasks", len(tasks)):
         yield from _of_task(task, now)
         yield from _of_channels(task, unsendable)
+        yield from _of_kept(task, settings)
+        yield from _of_secrets(task)
     names = {task.name for task in tasks}
     yield from (each for each in _of_order(every) if each.task is None or each.task in names)
     yield from _of_all([task for task in tasks if task.enabled], now)
@@ -128,22 +136,38 @@ def _of_task(task: Task, now: datetime) -> Iterator[LintWarning]:
 
 def _of_channels(task: Task, unsendable: Sequence[str]) -> Iterator[LintWarning]:
     """Yield the channels of the task by which no running agent can send."""
-    from dcron.policy.channels import advice
-
     for name in task.notify:
         if name in unsendable:
-            yield LintWarning(task.name, NO_CHANNEL, f"no running agent can send to {name}: {advice([name])}")
+            yield LintWarning(
+                task.name,
+                NO_CHANNEL,
+                f"no running agent can send to {name}: {policy.channels.advice([name])}",
+            )
+
+
+def _of_kept(task: Definition, settings: Mapping[str, Any]) -> Iterator[LintWarning]:
+    """Yield that the command outlives the database without a timeout, by the task or by these settings."""
+    if doubt := policy.starting.disconnect.endless(task, settings):
+        yield LintWarning(task.name, KEEP_WITHOUT_TIMEOUT, doubt)
+
+
+def _of_secrets(task: Definition) -> Iterator[LintWarning]:
+    """Yield the variables that look like secrets: history keeps them, too."""
+    for name in policy.secrets.secret_names(task.env or {}):
+        yield LintWarning(
+            task.name,
+            SECRET,
+            f"{name} looks like a secret, which all who may read the database see; let the command read it"
+            f" from a file of its account, and remove it by `dcron db scrub --env {name}`",
+        )
 
 
 def _of_order(tasks: Sequence[Definition]) -> Iterator[LintWarning]:
     """Yield faults of dependencies that dcron refuses, but that the database may hold."""
-    from dcron.policy import schedule_of
-    from dcron.policy.dependencies import cycles
-
     graph: dict[str, Sequence[str]] = {}
     for task in tasks:
         try:
-            graph[task.name] = schedule_of(task.schedule, task.name).after
+            graph[task.name] = policy.starting.occurrences.schedule_of(task.schedule, task.name).after
         except UsageError:  # reported for the task itself
             graph[task.name] = ()
     for name, earlier in graph.items():
@@ -152,22 +176,18 @@ def _of_order(tasks: Sequence[Definition]) -> Iterator[LintWarning]:
                 yield LintWarning(
                     name, NO_UPSTREAM, f"@after {each}: there is no such task, so it never runs"
                 )
-    for cycle in cycles(graph):
+    for cycle in policy.starting.dependencies.cycles(graph):
         yield LintWarning(None, CIRCLE, f"these tasks wait for each other: {' -> '.join(cycle)}")
 
 
 def _of_all(tasks: Sequence[Definition], now: datetime) -> Iterator[LintWarning]:
-    from dcron.cli import agenda
-
     for each in agenda.advice(tasks, now):
         yield LintWarning(None, each.code, each.message)
 
 
 def _of_source(source: "SourceText") -> Iterator[LintWarning]:
     now = datetime.now(UTC)
-    found = [
-        LintWarning(notice.task, CRONTAB_LINE, notice.message, notice.place) for notice in source.notices
-    ]
+    found = [LintWarning(notice.task, notice.code, notice.message, notice.place) for notice in source.notices]
     for task in source.tasks:
         found += [each._replace(place=task.place) for each in _of_definition(task.definition, now)]
     files = {file: number for number, file in enumerate(source.files)}
@@ -185,22 +205,26 @@ def _order(found: LintWarning, files: Mapping[str, int]) -> tuple[int, int]:
 
 
 def _of_definition(task: Definition, now: datetime) -> Iterator[LintWarning]:
-    from dcron.validation import require_runnable
-
     try:
-        require_runnable(task)
+        policy.validation.require_runnable(task)
     except UsageError as error:
         yield LintWarning(task.name, NOT_RUNNABLE, str(error))
         return
     for each in _advice(task, now):
         yield LintWarning(task.name, each.code, each.message)
+    yield from _of_kept(task, {})
+    yield from _of_secrets(task)
 
 
 def _advice(task: Definition, now: datetime) -> "list[Advice]":
-    from dcron.policy import rules_of, schedule_of
-    from dcron.schedule import advise, zone
+    from dcron.schedule.lint import advise
 
-    return advise(schedule_of(task.schedule, task.name), zone(task.timezone), now, rules_of(task))
+    return advise(
+        policy.starting.occurrences.schedule_of(task.schedule, task.name),
+        zone(task.timezone),
+        now,
+        policy.starting.occurrences.rules_of(task),
+    )
 
 
 def _read(file: str, form: FileFormat, *, system: bool) -> "SourceText":
@@ -223,11 +247,11 @@ def _print_json(found: Iterable[LintWarning], *, with_place: bool) -> int:
 
 
 def _shape(found: LintWarning, *, with_place: bool) -> dict[str, Any]:
-    shape = {"task": found.task, "code": found.code, "message": found.message}
-    if not with_place:
-        return shape
-    file, line = (found.place.file, found.place.line or None) if found.place else (None, None)
-    return {**shape, "line": line, "file": file}
+    place = {}
+    if with_place:
+        file, line = (found.place.file, found.place.line or None) if found.place else (None, None)
+        place = {"line": line, "file": file}
+    return make("finding", task=found.task, code=found.code, message=found.message, **place)
 
 
 def _print(found: Iterable[LintWarning], file: str | None) -> int:
@@ -236,9 +260,5 @@ def _print(found: Iterable[LintWarning], file: str | None) -> int:
         place = "" if file is None else f"{each.place or ('<stdin>' if file == '-' else file)}: "
         about = f"{each.task}: " if each.task else ""
         console.data(f"{safe(place)}{safe(about)}{safe(each.message)} [{each.code}]")
-    console.note(
-        f"{humanize.plural(count, 'warning')}; docs/schedules.md explains the codes"
-        if count
-        else "no warnings"
-    )
+    console.note(humanize.plural(count, "warning") if count else "no warnings")
     return count

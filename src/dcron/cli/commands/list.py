@@ -3,28 +3,24 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.chosen_tasks import read_selector
-from dcron.cli.colours import AlarmCell
-from dcron.cli.context import opened_crontab
-from dcron.cli.help import OUTPUT
-from dcron.cli.options import At, Db, Json, SelectorOption
-from dcron.cli.past_crontab import read_past
-from dcron.cli.tables import TableColumn, print_table
-from dcron.cli.task_table import COLUMNS, row
-from dcron.cli.warnings import living_nodes, print_frozen, why_idle
+from dcron import policy, services
+from dcron.cli.asking.chosen_tasks import read_selector
+from dcron.cli.asking.options import At, Db, Json, OptionalNames, SelectorOption
+from dcron.cli.asking.warnings import living_nodes, print_frozen, why_idle
+from dcron.cli.output import console, json_output
+from dcron.cli.output.colours import AlarmCell
+from dcron.cli.output.tables import TableColumn, print_table
+from dcron.cli.output.task_table import COLUMNS, row
+from dcron.cli.running.context import opened_crontab
+from dcron.cli.running.help import OUTPUT
+from dcron.cli.running.past_crontab import read_past
 from dcron.errors import UsageError
 from dcron.presentation import humanize
-
-if TYPE_CHECKING:
-    from dcron.policy.selectors import Selector
-    from dcron.services.history import PastCrontab
-    from dcron.services.task_rows import TaskRow
-
+from dcron.values.lists import Term
 
 COMMAND = TableColumn("COMMAND", least=12)
 
@@ -44,6 +40,7 @@ _EMPTY = {
 
 
 def command(
+    chosen: OptionalNames = None,
     selector: SelectorOption = None,
     names: Annotated[
         bool, typer.Option("--names", help="Print only the names.", rich_help_panel=OUTPUT)
@@ -66,50 +63,45 @@ def command(
         str, typer.Option("--sort", metavar="|".join(ORDERS), help="Column to sort by.")
     ] = "name",
     reverse: Annotated[bool, typer.Option("-r", "--reverse", help="Reverse the order.")] = False,
-    output: Annotated[
-        Literal["wide"] | None,
-        typer.Option(
-            "-o", "--output", metavar="wide", help="Also show the commands.", rich_help_panel=OUTPUT
-        ),
-    ] = None,
     at: At = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """List the tasks with their next and last runs.
+    """List the tasks: next runs, last results.
 
     \b
     dcron list --sort next
     dcron list --failed -o wide
+    dcron list 'shop-*' backup
     dcron list -l team=shop
     dcron list --at yesterday
 
     NEXT is in the task's own zone. NODE is the one that runs the task now, else the one of the last run.
     If LEFT is "no agent", NODE says why no agent can claim the next run.
     """
-    from dcron.cli import json_output
-    from dcron.policy.ownership import is_drifted
-    from dcron.store.search_terms import Term
+    from dcron.store.tasks.search_terms import term_of
 
-    chooser = read_selector(selector)
     flags = {"failed": failed, "dead": dead, "paused": paused}
-    chosen = {**flags, "source": source is not None, "drifted": drifted}
+    flagged = {**flags, "source": source is not None, "drifted": drifted}
     if sort not in ORDERS:
         raise UsageError(f"--sort {sort!r}: give {', '.join(ORDERS)}")
     if at and (failed or dead or drifted or source is not None or sort not in ("name", "next", "schedule")):
         raise UsageError("--at shows tasks without their runs; leave out --failed and such, and this --sort")
     with opened_crontab(db) as crontab:
         now = crontab.now()
+        chooser = read_selector(selector, chosen)
+        if chosen:
+            chooser = crontab.named(chosen, removed=at is not None)
         if at:
             past = read_past(crontab, at)
             now, views = past.at, _past_rows(past, sort, reverse=reverse, paused=paused, chooser=chooser)
         else:
             terms = [Term(flag) for flag, given in flags.items() if given]
-            terms += [Term("label", str(chooser))] if chooser else []
+            terms += [term_of(chooser)] if chooser else []
             terms += [] if source is None else [Term("source", source)]
             views = crontab.list_tasks(terms, sort, reverse=reverse)
             if drifted:
-                views = (view for view in views if is_drifted(view.task))
+                views = (view for view in views if policy.ownership.is_drifted(view.task))
         if as_json and names:
             console.emit_list(view.task.name for view in views)
         elif as_json:
@@ -120,9 +112,9 @@ def command(
         else:
             idle = None if at else why_idle(living_nodes(crontab))
             shown = (replace(view, unserved=None) if idle else view for view in views)
-            columns = [*COLUMNS, COMMAND] if output else COLUMNS
+            columns = [*COLUMNS, COMMAND] if console.form == "wide" else COLUMNS
             if not print_table(columns, (_row(view, now)[: len(columns)] for view in shown)):
-                console.note("there was no such task then" if at else _empty(chosen, chooser))
+                console.note("there was no such task then" if at else _empty(flagged, chooser))
             elif idle:
                 console.note(idle)
             if not at:
@@ -130,12 +122,15 @@ def command(
 
 
 def _past_rows(
-    past: "PastCrontab", sort: str, *, reverse: bool, paused: bool, chooser: "Selector | None"
-) -> "Iterator[TaskRow]":
-    from dcron.services.history import row_at
-
-    chosen = [task for task in past.tasks if chooser is None or chooser.matches(task.labels)]
-    rows = [row_at(task, past.at) for task in chosen if not (paused and task.enabled)]
+    past: "services.history.PastCrontab",
+    sort: str,
+    *,
+    reverse: bool,
+    paused: bool,
+    chooser: "policy.selectors.Selector | None",
+) -> "Iterator[services.tasks.rows.TaskRow]":
+    chosen = [task for task in past.tasks if chooser is None or chooser.chooses(task.name, task.labels)]
+    rows = [services.history.row_at(task, past.at) for task in chosen if not (paused and task.enabled)]
     if sort == "next":
         rows.sort(key=lambda row: (row.next_at is None, row.next_at or past.at))
     elif sort == "schedule":
@@ -143,7 +138,7 @@ def _past_rows(
     return iter(rows[::-1] if reverse else rows)
 
 
-def _row(view: "TaskRow", now: datetime) -> list[str]:
+def _row(view: "services.tasks.rows.TaskRow", now: datetime) -> list[str]:
     """Return the cells of a task with its command, and the reason if no node can claim its next run."""
     cells = [*row(view, now), view.task.command]
     if view.unserved and view.next_at:
@@ -152,10 +147,10 @@ def _row(view: "TaskRow", now: datetime) -> list[str]:
     return cells
 
 
-def _empty(flags: Mapping[str, bool], chooser: "Selector | None") -> str:
+def _empty(flags: Mapping[str, bool], chooser: "policy.selectors.Selector | None") -> str:
     given = [flag for flag, is_given in flags.items() if is_given]
     if chooser:
-        return f"no task matches {' '.join([f'-l {chooser}', *(f'--{flag}' for flag in given)])}"
+        return f"no task matches {' '.join([chooser.typed, *(f'--{flag}' for flag in given)])}"
     if len(given) > 1:
         return f"no task matches {' '.join(f'--{flag}' for flag in given)}"
     if given:

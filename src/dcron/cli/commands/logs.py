@@ -2,23 +2,21 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json, run_number
-from dcron.cli.run_output import JsonOutput, OutputPrinter, output_here
-from dcron.cli.waiting import exit_code, pauses
+from dcron import services
+from dcron.cli.asking.options import Db, Json, is_number, run_number
+from dcron.cli.output import console
+from dcron.cli.output.json_output import chunk_shape
+from dcron.cli.output.run_output import JsonOutput, OutputPrinter, output_here
+from dcron.cli.running.context import opened_crontab
+from dcron.cli.running.waiting import exit_code, pauses
 from dcron.errors import ArchiveError, NotFound
 from dcron.model import Run, RunState
 from dcron.presentation.humanize import result
-
-if TYPE_CHECKING:
-    from dcron.services.crontab import Crontab
-    from dcron.store.output import Chunk
-
+from dcron.values.lists import Chunk
 
 Which = Annotated[
     str,
@@ -40,7 +38,7 @@ def command(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Print the output of a run: stdout and stderr, in order.
+    """Print what a run wrote; -f follows it. It has stdout and stderr, in order.
 
     \b
     dcron logs backup
@@ -49,8 +47,6 @@ def command(
 
     On a terminal, escape sequences are removed. In a pipe or a file, every byte is kept.
     """
-    from dcron.cli.json_output import chunk_shape
-
     with opened_crontab(db) as crontab:
         run, archived = _find(crontab, which, follow=follow)
         chunks = iter(archived) if archived is not None else _chunks(crontab, run, follow=follow)
@@ -68,20 +64,20 @@ def command(
         raise typer.Exit(exit_code(run))
 
 
-def _find(crontab: "Crontab", which: str, *, follow: bool) -> "tuple[Run, Sequence[Chunk] | None]":
+def _find(
+    crontab: "services.crontab.Crontab", which: str, *, follow: bool
+) -> tuple[Run, Sequence[Chunk] | None]:
     """Return the run of this number, else a run of the task of this name, with its output if it is archived.
 
     Raises NotFound or ArchiveError.
     """
-    from dcron.services.archives import Archives
-
-    if which.isascii() and which.isdigit():
+    if is_number(which):
         run_id = run_number(which)
         try:
             return _with_archived_output(crontab, crontab.find_run(run_id))
         except NotFound:
             if not crontab.names(which, 1):
-                if pruned := Archives(crontab).find(run_id):
+                if pruned := services.archives.Archives(crontab).find(run_id):
                     _note_archive(pruned.run)
                     return pruned.run, pruned.output
                 raise
@@ -89,14 +85,14 @@ def _find(crontab: "Crontab", which: str, *, follow: bool) -> "tuple[Run, Sequen
     return _with_archived_output(crontab, run)
 
 
-def _with_archived_output(crontab: "Crontab", run: Run) -> "tuple[Run, Sequence[Chunk] | None]":
+def _with_archived_output(
+    crontab: "services.crontab.Crontab", run: Run
+) -> tuple[Run, Sequence[Chunk] | None]:
     """Add the output of a run that has ended if only the archive has it."""
-    from dcron.services.archives import Archives
-
     if not run.state.is_final or run.started_at is None or crontab.output(run.id, 0):
         return run, None
     try:
-        found = Archives(crontab).output(run)
+        found = services.archives.Archives(crontab).output(run)
     except ArchiveError as error:  # perhaps the run printed nothing
         console.complain(str(error))
         return run, None
@@ -116,7 +112,7 @@ def _ending(run: Run, short: str) -> str:
     return run.reason if run.reason.startswith(short) else f"{short}: {run.reason}"
 
 
-def _chunks(crontab: "Crontab", run: Run, *, follow: bool) -> Iterator["Chunk | None"]:
+def _chunks(crontab: "services.crontab.Crontab", run: Run, *, follow: bool) -> Iterator[Chunk | None]:
     """Yield the run's output in order, and None while there is nothing new."""
     offset, waiting = 0, pauses()
     while True:
@@ -132,7 +128,7 @@ def _chunks(crontab: "Crontab", run: Run, *, follow: bool) -> Iterator["Chunk | 
             time.sleep(next(waiting))
 
 
-def _write(chunks: Iterator["Chunk | None"], output: OutputPrinter) -> None:
+def _write(chunks: Iterator[Chunk | None], output: OutputPrinter) -> None:
     for chunk in chunks:
         if chunk:
             output.write(chunk)

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_database
-from dcron.cli.options import Db
+from dcron.cli.asking.options import Db
+from dcron.cli.output import console
+from dcron.cli.running.context import opened_database
+from dcron.errors import Refused
 
 
 def command(
@@ -25,8 +26,7 @@ def command(
     reads the database once in 15 seconds at most. An agent serves the same page: `dcron agent --monitor`.
     """
     from dcron.agent.signals import stopping
-    from dcron.cli.agent_log import log_to_stderr
-    from dcron.errors import Refused
+    from dcron.cli.running.agent_log import log_to_stderr
     from dcron.monitoring.address import parse_address
     from dcron.monitoring.cluster import ClusterPage
     from dcron.monitoring.server import MonitorServer

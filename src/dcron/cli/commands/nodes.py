@@ -1,17 +1,19 @@
 """`nodes`: list the nodes."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 
-from dcron.cli import console
-from dcron.cli.colours import AlarmCell
-from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json
-from dcron.cli.tables import TableColumn, print_table
-from dcron.cli.warnings import print_frozen
+from dcron import policy
+from dcron.cli.asking.options import Db, Json
+from dcron.cli.asking.warnings import print_frozen
+from dcron.cli.output import console, json_output
+from dcron.cli.output.colours import AlarmCell
+from dcron.cli.output.tables import TableColumn, print_table
+from dcron.cli.running.context import opened_crontab, own_zone
 from dcron.model import Node, NodeState
 from dcron.presentation import humanize
-from dcron.quantities import format_amount
+from dcron.schedule.zones import zone
+from dcron.values.quantities import format_amount
 
 NODES = [
     TableColumn("NODE", least=12),
@@ -41,8 +43,6 @@ def command(as_json: Json = False, db: Db = None) -> None:
 
     Tags, queues and capacity are shown if a node has any.
     """
-    from dcron.cli import json_output
-
     with opened_crontab(db) as crontab:
         found = crontab.nodes()
         now = crontab.now()
@@ -58,9 +58,25 @@ def command(as_json: Json = False, db: Db = None) -> None:
 def _print_nodes(found: Sequence[Node], now: datetime) -> int:
     has_routes = any(node.tags or node.queues or node.capacity for node in found)
     routes = ROUTES if has_routes else {}
-    columns = [*NODES, *(TableColumn(title, least=6) for title in routes)]
-    rows = ([*_node_row(node, now), *(text_of(node) for text_of in routes.values())] for node in found)
+    here, unheard = zone(own_zone()), any(node.unheard for node in found)
+    titles = [*routes, *(["NOT HEARD OF"] if unheard else [])]
+    columns = [*NODES, *(TableColumn(title, least=6) for title in titles)]
+    rows = (
+        [
+            *_node_row(node, now),
+            *(text_of(node) for text_of in routes.values()),
+            *([_not_heard_of(node, here, now)] if unheard else []),
+        ]
+        for node in found
+    )
     return print_table(columns, rows)
+
+
+def _not_heard_of(node: Node, here: tzinfo, now: datetime) -> str:
+    if node.unheard_since is None:
+        return ""
+    since = humanize.clock(node.unheard_since, here, now)
+    return AlarmCell(f"{humanize.plural(node.unheard, 'run')} since {since}")
 
 
 def _node_row(node: Node, now: datetime) -> list[str]:
@@ -102,9 +118,7 @@ def _warn_of_zones(found: Iterable[Node], now: datetime) -> None:
 
 
 def _clock_offset(node: Node) -> str:
-    from dcron.policy.alerts import CLOCK_OFFSET
-
     if node.clock_offset is None:
         return ""
     offset = f"{node.clock_offset:+.1f}s"
-    return AlarmCell(offset) if abs(node.clock_offset) > CLOCK_OFFSET else offset
+    return AlarmCell(offset) if policy.conditions.nodes.is_clock_off(node) else offset

@@ -1,5 +1,6 @@
 """`preview`: the next times of a schedule, and effects of clock changes. An expression needs no database."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -7,23 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.chosen_tasks import read_selector, selected
-from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import At, Db, Json, SelectorOption, takes, whole_number
-from dcron.cli.past_crontab import read_past
-from dcron.cli.task_options import RuleOptions
+from dcron import policy, presentation, services
+from dcron.cli.asking.chosen_tasks import read_selector, selected
+from dcron.cli.asking.options import At, Db, Json, SelectorOption, takes, whole_number
+from dcron.cli.asking.task_options import RuleOptions
+from dcron.cli.output import agenda, console, documents, json_output
+from dcron.cli.output.colours import Title
+from dcron.cli.output.progress import watched
+from dcron.cli.output.tables import print_facts, shown_line
+from dcron.cli.running.context import opened_crontab, own_zone
+from dcron.cli.running.past_crontab import read_past
 from dcron.errors import NotFound, ScheduleError, UsageError
 from dcron.model import Definition, Task
+from dcron.policy.starting.freezes import NEVER, FrozenTime
+from dcron.schedule.time_parser import parse_time
+from dcron.schedule.zones import zone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from dcron.policy.freezes import FrozenTime
-    from dcron.policy.selectors import Selector
-    from dcron.policy.start_times import TaskStart
-    from dcron.schedule import ClockTransition, Rules
-    from dcron.services.crontab import Crontab
+    from dcron.schedule.next_run import ClockTransition
+    from dcron.schedule.rules import Rules
 
 
 DEFAULT_COUNT = 10
@@ -114,8 +117,6 @@ class Window:
 
     def bounds(self, timezone: str, most: int = MOST) -> tuple[datetime, datetime | None, int]:
         """Return the time before the first, the last time, and the most occurrences. Raises UsageError."""
-        from dcron.schedule import parse_time, zone
-
         here = zone(timezone)
         begin = parse_time(self._begin, here, self.now) if self._begin else None
         until = parse_time(self._until, here, begin or self.now) if self._until else None
@@ -132,26 +133,27 @@ class Subject:
 
     task: Definition
     rules: "Rules"
-    frozen: "FrozenTime | None" = None
+    frozen: FrozenTime | None = None
     """When the crontab is frozen; None for a schedule without a task."""
     settled_until: datetime | None = None
     """The time up to which the task's occurrences do not start any more; None if that is not known."""
 
     def remarks(self) -> list[tuple[str, str]]:
         """Return codes and messages of what else decides when it runs."""
-        from dcron.presentation import next_runs
-        from dcron.schedule import zone
         from dcron.schedule.parser import is_hashed
 
         task = self.task
         if not isinstance(task, Task):
-            return [_HASHED] if is_hashed(next_runs.schedule_of(task)) else []
+            return [_HASHED] if is_hashed(presentation.next_runs.schedule_of(task)) else []
         remarks = []
         if not task.enabled:
             here = zone(own_zone())
             until = "until then" if task.paused_until else "until `dcron resume`"
             remarks.append(
-                ("paused", f"{task.name} is {next_runs.pause(task, here)}; {until} it does not run")
+                (
+                    "paused",
+                    f"{task.name} is {presentation.next_runs.pause(task, here)}; {until} it does not run",
+                )
             )
         if task.error:
             remarks.append(("suspended", f"{task.name} is suspended: {task.error}"))
@@ -160,7 +162,7 @@ class Subject:
 
 def _subject(what: str, tz: str | None, options: RuleOptions, at: str | None, db: str | None) -> Subject:
     """Return the schedule as a task without a name, or the task of this name."""
-    from dcron.schedule import parse, zone
+    from dcron.schedule.parser import parse
 
     try:
         parse(what)
@@ -181,11 +183,11 @@ def _task(
     name: str, tz: str | None, options: RuleOptions, at: str | None, db: str | None, error: ScheduleError
 ) -> Subject:
     from dcron.fields.name_rules import NAME
-    from dcron.schedule import zone
-    from dcron.services.freezes import Freezes
 
     if not NAME.fullmatch(name):
         raise error
+    from dcron.schedule.meant import hint
+
     with opened_crontab(db) as crontab:
         try:
             if at:
@@ -194,6 +196,8 @@ def _task(
                 row = crontab.view(name)
                 task, settled_until = row.task, row.settled_until(crontab.now())
         except NotFound:
+            if known := hint(name):
+                raise UsageError(f"{name!r} is neither a task nor a schedule{known}") from None
             raise NotFound(f"{name!r} is neither a task nor a schedule ({error})") from None
         asked = options.values(task.timezone if tz is None else tz)
         if tz is not None:
@@ -201,15 +205,13 @@ def _task(
         task = replace(task, **asked)
         other = {"except_calendar", "only_calendar"} & asked.keys()
         subject = _checked(task, _calendars(crontab, task) if other else {})
-        frozen = None if at else Freezes(crontab).frozen_time()
+        frozen = None if at else services.freezes.Freezes(crontab).frozen_time()
         return replace(subject, settled_until=settled_until, frozen=frozen)
 
 
-def _calendars(crontab: "Crontab", task: Definition) -> dict[str, Any]:
+def _calendars(crontab: "services.crontab.Crontab", task: Definition) -> dict[str, Any]:
     """Return the calendars that the task names, as fields of its rules. Raises NotFound."""
-    from dcron.services.calendars import Calendars
-
-    known = Calendars(crontab)
+    known = services.calendars.Calendars(crontab)
     return {
         field: (known.read(name),) if name else ()
         for field, name in (("except_on", task.except_calendar), ("only_on", task.only_calendar))
@@ -217,39 +219,33 @@ def _calendars(crontab: "Crontab", task: Definition) -> dict[str, Any]:
 
 
 def _checked(task: Definition, calendars: dict[str, Any]) -> Subject:
-    from dcron.policy import rules_of
-
     if task.not_before and task.not_after and task.not_after < task.not_before:
         raise UsageError("not-after: it is before not-before, so nothing would run")
-    return Subject(task, replace(rules_of(task), **calendars))
+    return Subject(task, replace(policy.starting.occurrences.rules_of(task), **calendars))
 
 
 def _print_json(subject: Subject, window: Window) -> None:
-    from dcron.cli import json_output
-    from dcron.json_values import instant
-    from dcron.presentation import next_runs
-
     task = subject.task
     after, until, count = window.bounds(task.timezone)
     found = list(islice(_starts(subject, after, until, count, window), MOST))
-    warnings = [*subject.remarks(), *next_runs.warnings(task, window.now, subject.rules)]
-    shape = json_output.preview_shape(task.schedule, task.timezone, next_runs.explanation(task), warnings)
-    shape["clock_changes"] = [
-        {"at": instant(change.at), "local": change.local.isoformat(), "text": change.text}
+    warnings = [*subject.remarks(), *presentation.next_runs.warnings(task, window.now, subject.rules)]
+    changes = [
+        documents.make("clock-change", change, local=change.local.isoformat())
         for change in _clock_changes(task, after, subject.rules, found)
     ]
+    explained = presentation.next_runs.explanation(task)
+    shape = json_output.preview_shape(
+        task.schedule, task.timezone, explained, warnings, clock_changes=changes
+    )
     console.emit_streaming(shape, "occurrences", map(json_output.occurrence_shape, found))
 
 
 def _starts(
     subject: Subject, after: datetime, until: datetime | None, count: int, window: Window
-) -> "Iterator[TaskStart]":
-    from dcron.policy.freezes import NEVER
-    from dcron.presentation import next_runs
-
+) -> "Iterator[policy.forecast.start_times.TaskStart]":
     # In the past all occurrences are shown, whatever became of them.
     settled_until = subject.settled_until if after >= window.now else None
-    return next_runs.starts(
+    return presentation.next_runs.starts(
         subject.task,
         after,
         subject.rules,
@@ -261,25 +257,33 @@ def _starts(
 
 
 def _clock_changes(
-    task: Definition, after: datetime, rules: "Rules", found: "Sequence[TaskStart]"
+    task: Definition,
+    after: datetime,
+    rules: "Rules",
+    found: "Sequence[policy.forecast.start_times.TaskStart]",
 ) -> "list[ClockTransition]":
     """Return the clock changes that the notes of these occurrences do not mention."""
-    from dcron.presentation import next_runs
-    from dcron.schedule import clock_transitions, zone
+    from dcron.schedule.next_run import clock_transitions
 
     shown = [start.occurrence for start in found]
-    return clock_transitions(next_runs.schedule_of(task), zone(task.timezone), after, rules, shown=shown)
+    return clock_transitions(
+        presentation.next_runs.schedule_of(task), zone(task.timezone), after, rules, shown=shown
+    )
 
 
 def _print(subject: Subject, window: Window) -> None:
-    from dcron.cli import warnings
-    from dcron.cli.tables import print_facts
-    from dcron.presentation import next_runs
+    from dcron.cli.asking import warnings
 
     task = subject.task
     after, until, count = window.bounds(task.timezone)
     found = islice(_starts(subject, after, until, count, window), MOST)
-    print_facts([("schedule", task.schedule), ("when", next_runs.explanation(task)), ("zone", task.timezone)])
+    print_facts(
+        [
+            ("schedule", task.schedule),
+            ("when", presentation.next_runs.explanation(task)),
+            ("zone", task.timezone),
+        ]
+    )
     shown = _print_starts(
         found, subject.frozen, window.now, has_next=after <= window.now, has_end=until is not None
     )
@@ -290,36 +294,30 @@ def _print(subject: Subject, window: Window) -> None:
     for _, message in subject.remarks():
         console.complain(f"warning: {message}")
     warnings.print_clock_changes(_clock_changes(task, after, subject.rules, shown))
-    warnings.print_doubts(next_runs.warnings(task, window.now, subject.rules))
+    warnings.print_doubts(presentation.next_runs.warnings(task, window.now, subject.rules))
 
 
 def _print_starts(
-    found: "Iterable[TaskStart]",
-    frozen: "FrozenTime | None",
+    found: "Iterable[policy.forecast.start_times.TaskStart]",
+    frozen: FrozenTime | None,
     now: datetime,
     *,
     has_next: bool,
     has_end: bool,
-) -> "list[TaskStart]":
+) -> "list[policy.forecast.start_times.TaskStart]":
     """Print the starts with their notes, and return them.
 
     With `has_next`, the first start from `now` on is bold. Of several frozen starts in a row, print only the
     first few and how many follow. Print that number only if the period `has_end`.
     """
-    from dcron.cli.colours import Title
-    from dcron.cli.tables import shown_line
-    from dcron.policy.freezes import NEVER
-    from dcron.presentation import next_runs
-    from dcron.presentation.frozen_starts import FrozenRest, fold_frozen
-
     frozen = frozen or NEVER
-    all_found: list[TaskStart] = []
-    for start in fold_frozen(_noted(found, all_found), frozen):
-        if isinstance(start, FrozenRest):
+    all_found: list[policy.forecast.start_times.TaskStart] = []
+    for start in presentation.frozen_starts.fold_frozen(_noted(found, all_found), frozen):
+        if isinstance(start, presentation.frozen_starts.FrozenRest):
             here = all_found[-1].occurrence.local.tzinfo
             console.data(f"      {start.number_text(counts=has_end)}, {start.until_text(here)}")
             continue
-        time, *notes = next_runs.occurrence_lines([start], now, utc=True, frozen=frozen)
+        time, *notes = presentation.next_runs.occurrence_lines([start], now, utc=True, frozen=frozen)
         if has_next and start.at >= now and not start.occurrence.reason:
             time, has_next = Title(time), False
         for text in (time, *notes):
@@ -327,7 +325,10 @@ def _print_starts(
     return all_found
 
 
-def _noted(found: "Iterable[TaskStart]", noted: "list[TaskStart]") -> "Iterator[TaskStart]":
+def _noted(
+    found: "Iterable[policy.forecast.start_times.TaskStart]",
+    noted: "list[policy.forecast.start_times.TaskStart]",
+) -> "Iterator[policy.forecast.start_times.TaskStart]":
     """Yield the starts, and add them to `noted`."""
     for each in found:
         noted.append(each)
@@ -335,26 +336,28 @@ def _noted(found: "Iterable[TaskStart]", noted: "list[TaskStart]") -> "Iterator[
 
 
 def _why_none(task: Definition) -> str:
-    from dcron.presentation import next_runs
-
-    return "" if next_runs.schedule_of(task).timed else f": it runs {next_runs.explanation(task)}"
+    return (
+        ""
+        if presentation.next_runs.schedule_of(task).timed
+        else f": it runs {presentation.next_runs.explanation(task)}"
+    )
 
 
 def _preview_all(
-    tz: str | None, window: Window, db: str | None, chooser: "Selector | None", *, as_json: bool
+    tz: str | None,
+    window: Window,
+    db: str | None,
+    chooser: "policy.selectors.Selector | None",
+    *,
+    as_json: bool,
 ) -> None:
-    from dcron.cli import agenda
-    from dcron.cli.progress import watched
-    from dcron.schedule import zone
-    from dcron.services.freezes import Freezes
-
     timezone = own_zone() if tz is None else zone(tz).key
     after, until, count = window.bounds(timezone, MOST_OF_ALL)
     with opened_crontab(db) as crontab:
         found = selected(crontab, chooser) if chooser else watched(crontab.tasks(), "reading tasks")
         enabled = [task for task in found if task.enabled]
         planned = crontab.planned_occurrences([task.id for task in enabled if task.jitter])
-        frozen = Freezes(crontab).frozen_time()
+        frozen = services.freezes.Freezes(crontab).frozen_time()
     planned = planned if after >= window.now else {}
     starts = agenda.starts(enabled, planned, after, until, count, MOST_OF_ALL, frozen)
     here = zone(timezone)

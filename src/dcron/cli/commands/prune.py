@@ -2,21 +2,21 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.chosen_tasks import read_selector, require_consent, selected
-from dcron.cli.context import opened_crontab
-from dcron.cli.name_arguments import to_change
-from dcron.cli.options import Db, Force, Json, SelectorOption
+from dcron import services
+from dcron.cli.asking.chosen_tasks import read_selector, selected
+from dcron.cli.asking.name_arguments import require_consent, to_change
+from dcron.cli.asking.options import Db, Json, SelectorOption
+from dcron.cli.output import console
+from dcron.cli.output.documents import make
+from dcron.cli.output.progress import counting
+from dcron.cli.running.context import opened_crontab
 from dcron.errors import UsageError
+from dcron.model import Task
 from dcron.presentation import humanize
-
-if TYPE_CHECKING:
-    from dcron.model import Task
-    from dcron.services.retention import Amount
 
 _SHOWN_BYTES = 2**20 // 20
 """Bytes that are shown as 0.1 MiB."""
@@ -42,11 +42,10 @@ def command(
             show_default=False,
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
     compact: Annotated[
         bool, typer.Option("--compact", help="Then rewrite the SQLite file without its free space.")
     ] = False,
-    force: Force = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -69,20 +68,22 @@ def command(
         raise UsageError("--dry-run shows what would go; leave out --compact")
     chooser = read_selector(selector, name)
     with opened_crontab(db) as crontab:
-        from dcron.services.retention import Retention
-
-        retention = Retention(crontab)
-        task = None if name is None else to_change(crontab, "prune", name, force=force, asks=bool(given))
+        retention = services.retention.Retention(crontab)
+        task = (
+            None
+            if name is None
+            else to_change(crontab, "prune", name, asks=bool(given) or console.consent.always_asks)
+        )
         chosen = selected(crontab, chooser) if chooser else []
         tasks: Sequence[Task | None] = chosen or [task]
         if dry_run:
             amount, freed = sum_of(retention.preview(each, given) for each in tasks), None
         else:
-            if len(chosen) > 1:
-                require_consent("prune the history of", chosen, force=force)
-            elif given:
-                _require_consent(retention.preview(tasks[0], given), force=force)
-            amount = sum_of(retention.prune(each, given) for each in tasks)
+            if chosen:
+                require_consent("prune the history of", chosen, asks=len(chosen) > 1 or bool(given))
+            else:
+                _agree(retention, task, given)
+            amount = _prune(retention, tasks, given)
             freed = retention.compact() if compact else None
         since = None if as_json or chooser else retention.unready_since(task, given)
         now = crontab.now()
@@ -97,11 +98,27 @@ def command(
         console.data(f"compacted  the file is {smaller}")
 
 
-def sum_of(amounts: "Iterable[Amount]") -> "Amount":
-    """Return what goes in all."""
-    from dcron.services.retention import Amount
+def _prune(
+    retention: "services.retention.Retention", tasks: Sequence[Task | None], given: Mapping[str, Any]
+) -> "services.retention.Amount":
+    """Prune the history of these tasks, and show how far that is."""
+    total = services.retention.Amount()
+    with counting("pruning") as show:
 
-    total = Amount()
+        def on_progress(done: Mapping[str, int]) -> None:
+            now_gone = services.retention.Amount(
+                done.get("runs", 0), done.get("outputs", 0), done.get("bytes", 0)
+            )
+            show(", ".join(amounts(sum_of([total, now_gone]))) or "nothing so far")
+
+        for each in tasks:
+            total = sum_of([total, retention.prune(each, given, on_progress)])
+    return total
+
+
+def sum_of(amounts: "Iterable[services.retention.Amount]") -> "services.retention.Amount":
+    """Return what goes in all."""
+    total = services.retention.Amount()
     for each in amounts:
         total.runs += each.runs
         total.outputs += each.outputs
@@ -111,12 +128,15 @@ def sum_of(amounts: "Iterable[Amount]") -> "Amount":
     return total
 
 
-def _require_consent(amount: "Amount", *, force: bool) -> None:
-    if amount.runs or amount.outputs:
-        console.require_consent(f"prune {', '.join(amounts(amount))}", force=force)
+def _agree(retention: "services.retention.Retention", task: Task | None, given: Mapping[str, Any]) -> None:
+    """Ask with --keep, and in a protected context. Raises Refused."""
+    if given or console.consent.is_protected:
+        amount = retention.preview(task, given)
+        if amount.runs or amount.outputs or console.consent.is_protected:
+            console.agree(f"prune {', '.join(amounts(amount)) or 'old history'}", asks=bool(given))
 
 
-def _print(amount: "Amount", *, dry_run: bool, now: datetime) -> None:
+def _print(amount: "services.retention.Amount", *, dry_run: bool, now: datetime) -> None:
     parts = [*amounts(amount), *others(amount.others)]
     if not parts:
         console.note("there is nothing to prune")
@@ -128,7 +148,7 @@ def _print(amount: "Amount", *, dry_run: bool, now: datetime) -> None:
 
 def _why_kept(since: datetime) -> str:
     """Say which runs stay because agents have not finished with their days."""
-    from dcron.store.retention import EARLIEST
+    from dcron.store.retention.history import EARLIEST
 
     which = "all runs" if since == EARLIEST else f"runs that ended since {since:%Y-%m-%d %H:%M} UTC"
     return (
@@ -137,7 +157,7 @@ def _why_kept(since: datetime) -> str:
     )
 
 
-def amounts(amount: "Amount") -> Iterator[str]:
+def amounts(amount: "services.retention.Amount") -> Iterator[str]:
     """Yield how many runs and outputs, and how many bytes, as words."""
     if amount.runs:
         yield humanize.plural(amount.runs, "run")
@@ -159,16 +179,22 @@ def others(numbers: Mapping[str, int]) -> Iterator[str]:
         yield f"{number:,} {words.get(kind, kind)}"
 
 
-def _shape(amount: "Amount", task: str | None, dry_run: bool, freed: int | None) -> dict[str, Any]:
-    from dcron.json_values import instant
-
-    return {
-        "dry_run": dry_run,
-        "task": task,
-        "runs": amount.runs,
-        "outputs": amount.outputs,
-        "bytes": amount.bytes,
-        "oldest": instant(amount.oldest),
-        **{kind: amount.others.get(kind, 0) for kind in OTHERS},
-        "compacted": freed,
-    }
+def _shape(
+    amount: "services.retention.Amount", task: str | None, dry_run: bool, freed: int | None
+) -> dict[str, Any]:
+    numbers = {kind: amount.others.get(kind, 0) for kind in OTHERS}
+    return make(
+        "pruned",
+        amount,
+        dry_run=dry_run,
+        task=task,
+        run_count=amount.runs,
+        output_count=amount.outputs,
+        oldest_at=amount.oldest,
+        dismissed=numbers["dismissed"],
+        event_count=numbers["events"],
+        node_count=numbers["nodes"],
+        statistics_count=numbers["statistics"],
+        change_count=numbers["changes"],
+        compacted=freed,
+    )

@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.colours import AlarmCell
-from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json, Verb, WritingVerb, group
-from dcron.cli.tables import TableColumn, print_table
+from dcron import services
+from dcron.cli.asking.options import Db, GuardedWritingVerb, Json, Verb, group
+from dcron.cli.output import console, json_output
+from dcron.cli.output.colours import AlarmCell
+from dcron.cli.output.tables import TableColumn, print_table
+from dcron.cli.running.context import opened_crontab
 from dcron.errors import UsageError
 from dcron.model import Queue
 from dcron.presentation import humanize
@@ -23,7 +24,7 @@ QUEUES = [
 command = group("Limit how many runs of a queue are active at once, over all nodes.")
 
 
-@command.command("set", cls=WritingVerb)
+@command.command("set", cls=GuardedWritingVerb)
 def set_queue(
     queue: Annotated[
         str, typer.Argument(metavar="QUEUE", help="Name of the queue, as in --queue of tasks and agents.")
@@ -45,13 +46,10 @@ def set_queue(
 
     Active runs continue.
     """
-    from dcron.cli import json_output
-
     limit = _limit(max_running)
     with opened_crontab(db, creates=True) as crontab:
-        from dcron.services.fleet import Fleet
-
-        fleet = Fleet(crontab)
+        fleet = services.fleet.Fleet(crontab)
+        console.agree(f"set the limit of the queue {queue} to {max_running}", asks=False)
         fleet.set_queue(queue, limit)
         alive = sum(each.alive for each in fleet.queues() if each.name == queue)
         changed = Queue(name=queue, max_running=limit, alive=alive)
@@ -64,12 +62,8 @@ def set_queue(
 @command.command("list", cls=Verb)
 def list_queues(as_json: Json = False, db: Db = None) -> None:
     """List the queues that have a limit or active runs."""
-    from dcron.cli import json_output
-
     with opened_crontab(db) as crontab:
-        from dcron.services.fleet import Fleet
-
-        found = Fleet(crontab).queues()
+        found = services.fleet.Fleet(crontab).queues()
         if as_json:
             console.emit_list(map(json_output.queue_shape, found))
         elif not print_table(QUEUES, map(_queue_row, found)):

@@ -4,14 +4,16 @@ from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.chosen_tasks import read_selector
-from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, SelectorOption
-from dcron.cli.times import past_time
+from dcron import services
+from dcron.cli.asking.chosen_tasks import read_selector
+from dcron.cli.asking.options import Db, Json, SelectorOption
+from dcron.cli.output import console, json_output, report_text
+from dcron.cli.output.times import past_time
+from dcron.cli.running.context import opened_crontab, own_zone
 from dcron.errors import UsageError
+from dcron.schedule.zones import zone
 
-FORMATS = ("text", "markdown", "json")
+FORMATS = ("text", "json")
 
 
 def command(
@@ -23,32 +25,28 @@ def command(
     ] = "yesterday",
     selector: SelectorOption = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="text|markdown|json", help="Format [default: text].")
+        str, typer.Option("--format", metavar="text|json", help="Format [default: text].")
     ] = "text",
+    as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Report what failed, was skipped, started late, was lost or was changed.
+    """Report what failed, was skipped, late, lost or changed.
 
     \b
     dcron report
-    dcron report -l team=shop --since 24h --format markdown
+    dcron report -l team=shop --since 24h
     dcron add -n morning '0 8 * * 1-5' 'dcron report --since 24h'
 
     It also lists new dead letters, and tasks that take longer than in as much time before.
     """
-    from dcron.cli import json_output, report_text
-    from dcron.schedule import zone
-    from dcron.services.report import Reports
-
     if form not in FORMATS:
         raise UsageError(f"--format {form!r}: give {', '.join(FORMATS)}")
     chooser = read_selector(selector)
     with opened_crontab(db) as crontab:
         here = zone(own_zone())
-        report = Reports(crontab).since(past_time(since, here, crontab.now()), chooser)
-    if form == "json":
+        report = services.report.Reports(crontab).since(past_time(since, here, crontab.now()), chooser)
+    if as_json or form == "json":
         console.emit(json_output.report_shape(report))
         return
-    lines = report_text.markdown if form == "markdown" else report_text.plain
-    for line in lines(report_text.sections(report, here)):
+    for line in report_text.plain(report_text.sections(report, here)):
         console.data(line)

@@ -1,26 +1,20 @@
 """`restore`: read a crontab that `dump` wrote."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json
+from dcron import presentation, services
+from dcron.cli.asking.options import Db, Json
+from dcron.cli.output import console
+from dcron.cli.output.documents import make
+from dcron.cli.running.context import opened_crontab
 from dcron.errors import UsageError
-from dcron.text_input import read_text
-
-if TYPE_CHECKING:
-    from dcron.services.dumping import Restoration, Restored
-
+from dcron.values.text_input import read_text
 
 SHOWN = 20
 """Names of one kind, and differences, that are printed; the rest are counted."""
-
-
-LONGEST = 1_000
-"""Characters of a line in a difference."""
 
 
 def command(
@@ -30,13 +24,10 @@ def command(
             metavar="FILE|-", help="File that `dcron dump` wrote, or - for stdin.", show_default=False
         ),
     ],
-    force: Annotated[
-        bool, typer.Option("-f", "--force", help="Change tasks that differ without asking.")
-    ] = False,
     paused: Annotated[
         bool, typer.Option("--paused", help="Pause every restored task, so that nothing starts.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -50,60 +41,67 @@ def command(
     restored or nothing. Runs that were missed since the dump follow the task's catch-up rule; a one-off whose
     time has passed is not started.
     """
-    from dcron.dumpfile import MAX_BYTES, read
-    from dcron.services.dumping import DumpService, Restored
+    from dcron.sources.dump import MAX_BYTES, read
 
     source = "<stdin>" if file == "-" else file
     text = read_text(file, "restore", MAX_BYTES)
-    with opened_crontab(db, creates=True) as crontab:
-        dumping = DumpService(crontab)
+    try:
+        dumped = read(text)
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}; nothing was restored") from None
+    with opened_crontab(db, creates=True, dry_run=dry_run) as crontab:
+        dumping = services.changes.restored.DumpService(crontab)
         try:
-            dumped = read(text)
             planned = dumping.compare(dumped, paused=paused)
         except UsageError as error:
             raise UsageError(f"{source}: {error}; nothing was restored") from None
         if not as_json:
             _show_differences(planned)
-        restored = Restored((), {})
+        restored = services.changes.restored.Restored((), {})
         if not dry_run:
-            _require_consent(planned, force=force)
+            _agree(planned, source)
             restored = dumping.apply(dumped, planned, paused=paused)
     _report(planned, restored, dry_run=dry_run, as_json=as_json)
 
 
-def _show_differences(planned: "Restoration") -> None:
+def _show_differences(planned: "services.changes.restored.Restoration") -> None:
     for each in planned.changed[:SHOWN]:
         console.data(f"changed    {each.kind} {each.name}")
-        for line in each.lines():
-            console.data(f"  {line[:LONGEST]}" + ("…" if len(line) > LONGEST else ""))
+        for line in presentation.differences.shortened(each.lines()):
+            console.data(f"  {line}")
     if len(planned.changed) > SHOWN:
         console.data(f"changed    … and {len(planned.changed) - SHOWN:,} more")
     sys.stdout.flush()
 
 
-def _require_consent(planned: "Restoration", *, force: bool) -> None:
-    if planned.changed:
-        number = len(planned.changed)
-        what = f"change {'what differs' if number == 1 else f'these {number:,}'} to what the dump has"
-        console.require_consent(what, force=force)
+def _agree(planned: "services.changes.restored.Restoration", source: str) -> None:
+    """Ask before something changes that is there already. Raises Refused."""
+    added, changed = sum(map(len, planned.added.values())), len(planned.changed)
+    if added or changed:
+        console.agree(f"restore {source}: {added:,} added, {changed:,} changed", asks=changed > 0)
 
 
-def _report(planned: "Restoration", restored: "Restored", *, dry_run: bool, as_json: bool) -> None:
-    from dcron.services.dumping import KINDS
-
+def _report(
+    planned: "services.changes.restored.Restoration",
+    restored: "services.changes.restored.Restored",
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     if as_json:
         kinds = {
-            f"{kind}s": {
-                "added": list(planned.added[kind]),
-                "changed": planned.changed_names(kind),
-                "unchanged": list(planned.unchanged[kind]),
-            }
-            for kind in KINDS
+            f"{kind}_changes": make(
+                "restored-kind",
+                added=planned.added[kind],
+                changed=planned.changed_names(kind),
+                unchanged=planned.unchanged[kind],
+            )
+            for kind in services.changes.restored.KINDS
         }
-        ends = {"not_started": list(restored.expired), "suspended": dict(restored.suspended)}
-        console.emit({"dry_run": dry_run, **kinds, **ends})
+        ends = {"not_started": restored.expired, "suspended": restored.suspended}
+        console.emit(make("restored", dry_run=dry_run, **kinds, **ends))
     else:
-        for kind in KINDS:
+        for kind in services.changes.restored.KINDS:
             names = planned.added[kind]
             for name in names[:SHOWN]:
                 console.data(f"added      {kind} {name}")
@@ -117,7 +115,7 @@ def _report(planned: "Restoration", restored: "Restored", *, dry_run: bool, as_j
     _warn(restored)
 
 
-def _warn(restored: "Restored") -> None:
+def _warn(restored: "services.changes.restored.Restored") -> None:
     for name in restored.expired[:SHOWN]:
         console.complain(
             f"warning: the last time of {name} has passed, so it was not started;"

@@ -1,17 +1,20 @@
 """`resume`: end the pauses of tasks."""
 
-from dcron.cli import chosen_tasks
-from dcron.cli.changed_tasks import print_changed, print_done, print_json
-from dcron.cli.chosen_tasks import names_or_selector
-from dcron.cli.context import opened_crontab
-from dcron.cli.name_arguments import all_to_change
-from dcron.cli.options import Db, Force, Json, OptionalWholeNames, SelectorOption
+from dcron import services
+from dcron.cli.asking import chosen_tasks
+from dcron.cli.asking.changed_tasks import print_changed, print_done, print_json
+from dcron.cli.asking.chosen_tasks import names_or_selector
+from dcron.cli.asking.name_arguments import all_to_change
+from dcron.cli.asking.options import Db, Json, OptionalWholeNames, SelectorOption
+from dcron.cli.running.context import opened_crontab
+from dcron.model import Task
+
+_ACTIVE = "not paused"
 
 
 def command(
     names: OptionalWholeNames = None,
     selector: SelectorOption = None,
-    force: Force = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -23,26 +26,29 @@ def command(
 
     Runs that were due during the pause are recorded as skipped.
     """
-    from dcron.services.bulk import Bulk
-
     chooser = names_or_selector(names, selector)
     with opened_crontab(db) as crontab:
         choice = chosen_tasks.to_change(
             crontab,
             "resume",
             chooser,
-            force=force,
-            only=lambda task: not task.enabled,
-            otherwise="not paused",
+            only=_is_paused,
+            otherwise=_ACTIVE,
         )
         if choice:
-            result = Bulk(crontab).resume(choice.tasks)
+            result = services.changes.selected.Bulk(crontab).resume(choice.tasks)
             print_done("resumed", crontab, result.done, as_json=as_json)
             chosen_tasks.report(crontab, choice, result)
             return
-        resumed = crontab.resume_all(all_to_change(crontab, "resume", names or (), force=force))
+        resumed = crontab.resume_all(
+            all_to_change(crontab, "resume", names or (), only=_is_paused, otherwise=_ACTIVE)
+        )
         if as_json:
-            print_json(crontab, resumed)
+            print_json(crontab, resumed, as_list=len(names or ()) > 1)
             return
         for task in resumed:
             print_changed("resumed", task, crontab)
+
+
+def _is_paused(task: Task) -> bool:
+    return not task.enabled

@@ -1,18 +1,28 @@
 """`retry`: run dead letters again."""
 
-from dcron.cli import console
-from dcron.cli.chosen_tasks import MOST_RUNS, each_run, report_left, runs_or_selector, runs_to_change
-from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Force, Json, OptionalRunIds, SelectorOption
-from dcron.cli.warnings import print_idle_agents
-from dcron.errors import DcronError
-from dcron.safetext import safe
+from dcron import services
+from dcron.cli.asking.chosen_tasks import (
+    MOST_RUNS,
+    each_run,
+    named_runs,
+    read_selector,
+    report_left,
+    runs_to_change,
+    with_patterns,
+)
+from dcron.cli.asking.name_arguments import all_to_change, named
+from dcron.cli.asking.options import Db, Json, RunsOrNames, SelectorOption, runs_or_names
+from dcron.cli.asking.warnings import print_idle_agents
+from dcron.cli.output import console, json_output
+from dcron.cli.running.context import opened_crontab
+from dcron.errors import DcronError, Refused, UsageError
+from dcron.presentation import humanize
+from dcron.values.safe_text import safe
 
 
 def command(
-    run_ids: OptionalRunIds = None,
+    which: RunsOrNames = None,
     selector: SelectorOption = None,
-    force: Force = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -20,32 +30,46 @@ def command(
 
     \b
     dcron retry 1307 1311
+    dcron retry backup
     dcron retry -l team=shop
 
     A retry executes the task's present command with the payload of the original run. If it succeeds, the
-    flow of the original run continues. All runs are looked up before the first is retried. -l retries the
-    dead letters of the tasks with these labels.
+    flow of the original run continues. All runs are looked up before the first is retried. NAME retries the
+    dead letters of the task, -l those of the tasks with these labels.
     """
-    from dcron.cli import json_output
-
-    chooser = runs_or_selector(run_ids, selector)
+    if bool(which) + (selector is not None) != 1:
+        raise UsageError("give the numbers of runs, names of tasks, or -l with labels: -l team=shop")
+    chooser = read_selector(selector)
+    run_ids, names = runs_or_names(which or [])
     with opened_crontab(db) as crontab:
-        from dcron.services.dead_letters import DeadLetters
-
-        letters = DeadLetters(crontab)
+        letters = services.runs.dead_letters.DeadLetters(crontab)
         left: dict[str, DcronError] = {}
         if chooser:
             found = letters.page(MOST_RUNS, selector=chooser)
-            runs_to_change(crontab, "retry", chooser, found, "no dead letters", force=force)
+            runs_to_change(crontab, "retry", chooser, found, "no dead letters")
+            retried, left = each_run(found, lambda run: letters.retry(run.id))
+        elif names:
+            names = with_patterns(crontab, names)
+            tasks = all_to_change(crontab, "retry", names, asks=True)
+            found = [run for task in tasks for run in letters.page(MOST_RUNS, task_id=task.id)]
+            if not found:
+                raise Refused(f"{named(tasks)}: no dead letters; `dcron run` runs a task now")
+            whole = [task.name for task in tasks]
+            console.agree(
+                f"retry {humanize.plural(len(found), 'dead letter')} of {', '.join(whole)}",
+                count=len(found),
+                asks=len(found) > 1 or not set(names) <= set(whole),
+            )
             retried, left = each_run(found, lambda run: letters.retry(run.id))
         else:
-            found = [crontab.find_run(run_id) for run_id in dict.fromkeys(run_ids or [])]
+            found = [crontab.find_run(run_id) for run_id in run_ids]
+            console.agree(f"retry {named_runs(found)}", asks=False)
             retried = [letters.retry(run.id) for run in found]
         print_idle_agents(crontab)
         if as_json:
             now = crontab.now()
             shapes = [json_output.run_shape(run, now) for run in retried]
-            (console.emit_list if chooser else console.emit_one_or_list)(shapes)
+            (console.emit_list if chooser or names else console.emit_one_or_list)(shapes)
         else:
             for run in retried:
                 console.data(

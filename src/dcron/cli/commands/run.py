@@ -2,28 +2,41 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from dcron.cli import chosen_tasks, console
-from dcron.cli.chosen_tasks import read_selector
-from dcron.cli.context import opened_crontab
-from dcron.cli.name_arguments import all_to_change
-from dcron.cli.options import Db, Force, Json, OptionalWholeNames, Payload, SelectorOption, run_number, takes
-from dcron.cli.task_options import TRIAL, TaskOptions, TrialOptions, added, command_text, named
-from dcron.cli.waiting import Waiting, exit_code
-from dcron.cli.warnings import print_idle_agents
+from dcron import services
+from dcron.cli.asking import chosen_tasks
+from dcron.cli.asking.chosen_tasks import patterns_in, read_selector
+from dcron.cli.asking.name_arguments import all_to_change
+from dcron.cli.asking.options import (
+    Db,
+    Json,
+    OptionalWholeNames,
+    Payload,
+    SelectorOption,
+    run_number,
+    takes,
+)
+from dcron.cli.asking.task_options import (
+    TRIAL,
+    TaskOptions,
+    TrialOptions,
+    added,
+    command_text,
+    named,
+)
+from dcron.cli.asking.warnings import print_idle_agents
+from dcron.cli.output import console, json_output
+from dcron.cli.output.run_output import JsonOutput, output_here
+from dcron.cli.running.context import opened_crontab
+from dcron.cli.running.waiting import Waiting, exit_code
 from dcron.errors import ExitCode, UsageError
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
-from dcron.quantities import parse_duration
-from dcron.store.runs import RunFilter
-from dcron.text_input import text_or_file
-
-if TYPE_CHECKING:
-    from dcron.services.crontab import Crontab
-    from dcron.services.trials import Trials
+from dcron.values.quantities import parse_duration
+from dcron.values.text_input import text_or_file
 
 
 @takes(TrialOptions)
@@ -38,9 +51,9 @@ def command(
     follow: Annotated[
         bool, typer.Option("--follow", help="Wait, and print the output as it is written.")
     ] = False,
-    timeout: Annotated[
+    wait_timeout: Annotated[
         str | None,
-        typer.Option("--timeout", metavar="30m", help="Longest time to wait; then exit with code 124."),
+        typer.Option("--wait-timeout", metavar="30m", help="Longest time to wait; then exit code 124."),
     ] = None,
     with_line: Annotated[
         str | None,
@@ -76,45 +89,42 @@ def command(
             "--node", metavar="NODE", help="Only node that may take the trial.", rich_help_panel=TRIAL
         ),
     ] = None,
-    force: Force = False,
     as_json: Json = False,
     db: Db = None,
     *,
     options: TaskOptions,
 ) -> None:
-    """Run tasks now, on the first node with a free slot.
+    """Run tasks now; --wait and --follow stay until the end.
 
     \b
-    dcron run backup --wait --timeout 2h
+    dcron run backup --wait --wait-timeout 2h
     dcron run backup --with 'pg_dump -j8 shop' -e DEBUG=1 --node web-3 --wait
     dcron run --like 8123 --follow
     dcron run -l team=shop
 
-    Paused tasks run, too. --wait and --follow print why a run has not started. Ctrl-C and --timeout stop the
-    waiting, not the run.
+    Paused tasks run, too. --wait and --follow print why a run has not started. Ctrl-C and
+    --wait-timeout stop the waiting, not the run.
 
     An option for trials runs a changed task once: the task stays as it is, and its alerts, statistics,
     retries and `@after` tasks take no notice. `dcron set NAME --from-run RUN` saves what was tried.
     """
-    from dcron.cli import json_output
-    from dcron.services.bulk import Bulk
-
     text = text_or_file(payload, "--payload") if payload is not None else None
-    seconds = named("timeout", parse_duration, timeout) if timeout is not None else None
+    seconds = named("wait-timeout", parse_duration, wait_timeout) if wait_timeout is not None else None
     if seconds is not None and not (wait or follow):
-        raise UsageError("--timeout needs --wait or --follow")
+        raise UsageError("--wait-timeout needs --wait or --follow")
     changed = _tried(with_line, with_words or [], time_limit, options)
-    chooser = read_selector(selector, names)
+    chooser = read_selector(selector, names) or patterns_in(names)
     if chooser and (like is not None or changed or node is not None):
         raise UsageError("a trial is of one task; give its name instead of -l")
     with opened_crontab(db) as crontab:
         result = None
-        if choice := chosen_tasks.to_change(crontab, "run", chooser, force=force):
-            result = Bulk(crontab).run(choice.tasks, text)
+        if choice := chosen_tasks.to_change(crontab, "run", chooser):
+            result = services.changes.selected.Bulk(crontab).run(choice.tasks, text)
             made = result.done
         elif like is not None:
             if names or changed or text is not None:
                 raise UsageError("--like repeats a run as it was: give only --node with it")
+            console.agree(f"repeat run {like}", asks=False)
             made = [_trials(crontab).repeat(like, node=node)]
         elif not names:
             raise UsageError(
@@ -152,31 +162,37 @@ def _tried(
     return changed
 
 
-def _trials(crontab: "Crontab") -> "Trials":
-    from dcron.services.trials import Trials
-
-    return Trials(crontab)
+def _trials(crontab: "services.crontab.Crontab") -> "services.runs.trials.Trials":
+    return services.runs.trials.Trials(crontab)
 
 
 def _try(
-    crontab: "Crontab", names: Sequence[str], changed: dict[str, Any], payload: str | None, node: str | None
+    crontab: "services.crontab.Crontab",
+    names: Sequence[str],
+    changed: dict[str, Any],
+    payload: str | None,
+    node: str | None,
 ) -> Run:
     """Make a trial of the one task that was named."""
     if len(names) > 1:
         raise UsageError("a trial is of one task; give one name")
     (task,) = all_to_change(crontab, "try", names)
+    from dcron.store.runs.rows import RunFilter
+
     if crontab.runs(RunFilter(task.id, [RunState.CLAIMED, RunState.RUNNING]), 1):
         console.note(f"{task.name} is running now; the trial runs beside it")
     return _trials(crontab).run_changed(task, added(changed, task), payload=payload, node=node)
 
 
 def _wait(
-    crontab: "Crontab", made: Sequence[Run], seconds: float | None, *, follow: bool, as_json: bool
+    crontab: "services.crontab.Crontab",
+    made: Sequence[Run],
+    seconds: float | None,
+    *,
+    follow: bool,
+    as_json: bool,
 ) -> int:
     """Wait until these runs have ended, print their results, and return the exit code."""
-    from dcron.cli import json_output
-    from dcron.cli.run_output import JsonOutput, output_here
-
     if not as_json and console.is_terminal():
         due = ", ".join(f"run {run.id} of {run.task}" for run in made)
         console.note(f"due: {due}; Ctrl-C stops the waiting, not the run")

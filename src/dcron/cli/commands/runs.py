@@ -3,27 +3,32 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.chosen_tasks import read_selector
-from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, OptionalName, SelectorOption, run_number, whole_number
-from dcron.cli.run_details import show_run
-from dcron.cli.run_table import PAGE, pages, run_columns, run_row
-from dcron.cli.tables import print_table
-from dcron.cli.times import past_time
+from dcron import services
+from dcron.cli.asking.chosen_tasks import tasks_to_read
+from dcron.cli.asking.options import (
+    Db,
+    Json,
+    OptionalNames,
+    SelectorOption,
+    run_number,
+    whole_number,
+)
+from dcron.cli.output import console, json_output
+from dcron.cli.output.run_table import PAGE, pages, run_columns, run_row
+from dcron.cli.output.tables import print_table
+from dcron.cli.output.times import past_time
+from dcron.cli.running.context import opened_crontab, own_zone
 from dcron.errors import UsageError
 from dcron.model import Run, RunState
-
-if TYPE_CHECKING:
-    from dcron.services.crontab import Crontab
+from dcron.schedule.zones import zone
 
 
 def command(
-    name: OptionalName = None,
+    names: OptionalNames = None,
     selector: SelectorOption = None,
     state: Annotated[
         list[str] | None,
@@ -46,39 +51,29 @@ def command(
             parser=run_number,
         ),
     ] = None,
-    run_id: Annotated[
-        int | None,
-        typer.Option("--id", metavar="RUN", help="Show this run in full.", parser=run_number),
-    ] = None,
     count: Annotated[
         int, typer.Option("-n", "--count", metavar="N", help="Most runs to list.", parser=whole_number(1))
     ] = 20,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """List waiting, active and past runs, the newest first.
+    """List runs: waiting, active and past ones. The newest come first.
 
     \b
     dcron runs backup -n 50 --state failed,lost
-    dcron runs -l team=shop --since 2h
+    dcron runs backup report 'shop-*' --since 2h
+    dcron runs -l team=shop
     dcron runs --flow 41
 
     TRIGGER is the cause of the run: `retry 2/3` is the second attempt of three, `flow 41` is part of a flow
     that run 41 started.
     """
-    from dcron.cli import json_output
-    from dcron.schedule import zone
-    from dcron.store.runs import RunFilter
+    from dcron.store.runs.rows import RunFilter
 
     states = _states(state or [])
-    chooser = read_selector(selector, name)
-    if run_id is not None and (name or chooser or states or since or flow is not None):
-        raise UsageError("--id shows one run; leave out the other options")
     with opened_crontab(db) as crontab:
-        if run_id is not None:
-            show_run(crontab, run_id, as_json=as_json)
-            return
         now = crontab.now()
+        name, chooser = tasks_to_read(crontab, names, selector)
         task_id = crontab.task_id(name) if name is not None else None
         since_at = past_time(since, zone(own_zone()), now) if since else None
         if flow is not None:
@@ -99,14 +94,14 @@ def _states(names: Sequence[str]) -> list[RunState] | None:
     return [RunState(name) for name in states] or None
 
 
-def _print_runs(crontab: "Crontab", found: Iterator[Run], now: datetime) -> int:
-    from dcron.schedule import zone
-
+def _print_runs(crontab: "services.crontab.Crontab", found: Iterator[Run], now: datetime) -> int:
     here = zone(own_zone())
     return print_table(run_columns(here), _rows(crontab, found, here, now))
 
 
-def _rows(crontab: "Crontab", found: Iterator[Run], here: tzinfo, now: datetime) -> Iterator[list[str]]:
+def _rows(
+    crontab: "services.crontab.Crontab", found: Iterator[Run], here: tzinfo, now: datetime
+) -> Iterator[list[str]]:
     """Yield the rows. The attempts that a retried task allows are looked up a page at a time."""
     while page := list(islice(found, PAGE)):
         again = {run.task_id for run in page if run.attempt > 1}

@@ -2,32 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from dcron.cli import chosen_tasks, console
-from dcron.cli.changed_tasks import print_changed, print_done, print_json
-from dcron.cli.chosen_tasks import names_or_selector
-from dcron.cli.context import opened_crontab
-from dcron.cli.name_arguments import all_to_change
-from dcron.cli.options import Db, Force, Json, OptionalWholeNames, SelectorOption, run_number, takes
-from dcron.cli.task_options import (
+from dcron import services
+from dcron.cli.asking import chosen_tasks, warnings
+from dcron.cli.asking.changed_tasks import print_changed, print_done, print_json
+from dcron.cli.asking.chosen_tasks import names_or_selector
+from dcron.cli.asking.name_arguments import all_to_change, named
+from dcron.cli.asking.options import Db, Json, OptionalWholeNames, SelectorOption, run_number, takes
+from dcron.cli.asking.task_options import (
     ChangeOptions,
     TaskOptions,
     added,
-    clear_help,
     clearable,
     cleared,
     require_one_wish,
 )
+from dcron.cli.output import console
+from dcron.cli.running.context import opened_crontab
 from dcron.errors import UsageError
-from dcron.model import TIMES_FIELDS
-
-if TYPE_CHECKING:
-    from dcron.model import Task
-    from dcron.services.crontab import Crontab
-
+from dcron.fields import FIELDS, Field
+from dcron.model import TIMES_FIELDS, Task
 
 _ROUTING = ("user", "queue", "require", "need")
 """Fields that decide which agents can claim its runs."""
@@ -66,16 +63,15 @@ def command(
         typer.Option(
             "--clear",
             metavar="OPTION",
-            help=clear_help(),
+            help="Back to its default: timeout, env.NAME.",
         ),
     ] = None,
-    force: Force = False,
     as_json: Json = False,
     db: Db = None,
     *,
     options: TaskOptions,
 ) -> None:
-    """Change the given options of tasks.
+    """Change options of tasks; `edit` opens them as text.
 
     \b
     dcron set backup --schedule '0 4 * * *' --timeout 2h
@@ -85,17 +81,19 @@ def command(
     -e, --label, --need and --limit add a value or replace the value of the same name. --require replaces all
     tags.
     """
-    from dcron.cli import warnings
-    from dcron.schedule import parse
-    from dcron.services.bulk import Bulk
+    from dcron.schedule.parser import parse
 
     chooser = names_or_selector(targets, selector)
     options.require_valid()
     if schedule is not None:
         parse(schedule)
     with opened_crontab(db) as crontab:
-        choice = chosen_tasks.to_change(crontab, "set", chooser, force=force)
-        tasks = choice.tasks if choice else all_to_change(crontab, "set", targets or (), force=force)
+        choice = chosen_tasks.to_change(crontab, "set", chooser)
+        tasks = (
+            choice.tasks
+            if choice
+            else all_to_change(crontab, "set", targets or (), asks=console.consent.always_asks)
+        )
         if options["name"] is not None and len(tasks) > 1:
             raise UsageError("--name: give one task; two tasks cannot have the same name")
         given: dict[str, Any] = {}
@@ -116,11 +114,12 @@ def command(
         if not clear and from_run is None and not any(changed for _, changed in edits):
             raise UsageError("nothing to change: give at least one option, such as --schedule '0 4 * * *'")
         if choice:
-            result = Bulk(crontab).edit(edits)
+            result = services.changes.selected.Bulk(crontab).edit(edits)
             print_done("changed", crontab, result.done, as_json=as_json)
             warnings.print_owned(result.done)
             chosen_tasks.report(crontab, choice, result)
             return
+        console.agree(_would(edits), asks=False)
         changed = crontab.edit_all(edits)
         if as_json:
             print_json(crontab, changed)
@@ -129,17 +128,35 @@ def command(
         warnings.print_owned(after for before, after in zip(tasks, changed, strict=True) if before != after)
 
 
-def _tried(crontab: "Crontab", run_id: int, tasks: "Sequence[Task]") -> dict[str, Any]:
-    """Return the fields that decided what this run of the one task executed."""
-    from dcron.services.trials import Trials
+def _would(edits: Sequence[tuple[Task, dict[str, Any]]]) -> str:
+    """Return what these edits change, as a question: `change backup: tries 1 -> 3`."""
+    if len(edits) != 1:
+        return f"change {named([task for task, _ in edits])}"
+    ((task, changed),) = edits
+    after = replace(task, **changed)
+    values = [
+        f"{field.title} {_shown(field, task)} -> {_shown(field, after)}"
+        for name, field in FIELDS.items()
+        if getattr(task, name) != getattr(after, name)
+    ]
+    return f"change {task.name}: {', '.join(values) or 'nothing'}"
 
+
+def _shown(field: Field, task: Task) -> str:
+    """Return the value of a field for people."""
+    value = getattr(task, field.name)
+    return field.kind.format(value, task.timezone) if value not in (None, (), {}) else "none"
+
+
+def _tried(crontab: "services.crontab.Crontab", run_id: int, tasks: Sequence[Task]) -> dict[str, Any]:
+    """Return the fields that decided what this run of the one task executed."""
     if len(tasks) > 1:
         raise UsageError("--from-run: give one task, the one that the run was of")
-    return Trials(crontab).tried_fields(run_id, tasks[0])
+    return services.runs.trials.Trials(crontab).tried_fields(run_id, tasks[0])
 
 
 def _changed(
-    task: "Task", given: dict[str, Any], options: TaskOptions, clear: Sequence[str], tried: dict[str, Any]
+    task: Task, given: dict[str, Any], options: TaskOptions, clear: Sequence[str], tried: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the fields that were tried, given or cleared. Times are in the task's zone, or its new one."""
     changed = tried | cleared(clear, replace(task, **tried))
@@ -149,9 +166,7 @@ def _changed(
     return changed | added(given, replace(task, **changed))
 
 
-def _report(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) -> None:
-    from dcron.cli import warnings
-
+def _report(crontab: "services.crontab.Crontab", task: Task, *, before: Task, as_json: bool) -> None:
     if not as_json:
         if task.version == before.version:
             console.data(f"unchanged  {task.name}")
@@ -162,6 +177,10 @@ def _report(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) 
         warnings.print_warnings(task, now)
         row = crontab.view(task.name)
         warnings.print_crowd(row, crontab.due_with(row), now)
+    if any(getattr(task, field) != getattr(before, field) for field in ("user", "command", "argv", "cwd")):
+        warnings.print_place_warnings(task)
+    if (task.on_disconnect, task.timeout) != (before.on_disconnect, before.timeout):
+        warnings.print_kept(task)
     if any(getattr(task, field) != getattr(before, field) for field in _ROUTING):
         warnings.print_unserved(crontab.view(task.name), warnings.living_nodes(crontab))
     if task.notify != before.notify:

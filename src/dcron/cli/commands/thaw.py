@@ -4,9 +4,11 @@ from typing import Annotated
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json, freeze_number
+from dcron import services
+from dcron.cli.asking.options import Db, Json, freeze_number
+from dcron.cli.output import console
+from dcron.cli.output.json_output import freeze_shape
+from dcron.cli.running.context import opened_crontab
 
 
 def command(
@@ -14,7 +16,7 @@ def command(
         list[int] | None,
         typer.Argument(
             metavar="FREEZE...",
-            help="Numbers of freezes, as `dcron freezes` shows them [default: the one that holds].",
+            help="Numbers of freezes, as `dcron freeze list` shows them [default: the one that holds].",
             parser=freeze_number,
             show_default=False,
         ),
@@ -31,11 +33,9 @@ def command(
     The catch-up rule of each task decides about its missed occurrences. A freeze that has not begun is
     withdrawn. If another freeze holds, the crontab stays frozen.
     """
-    from dcron.cli.json_output import freeze_shape
-    from dcron.services.freezes import Freezes
-
     with opened_crontab(db) as crontab:
-        service = Freezes(crontab)
+        service = services.freezes.Freezes(crontab)
+        console.agree("thaw the crontab", asks=False)
         ended = service.thaw(list(dict.fromkeys(freezes or ())))
         still, now = service.active(), crontab.now()
     if as_json:

@@ -4,15 +4,16 @@ import os
 from dataclasses import replace
 from datetime import tzinfo
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dcron.cli.options import Db
-from dcron.cli.screen import require_screen, show
-
-if TYPE_CHECKING:
-    from dcron.services.crontab import Crontab
+from dcron import services
+from dcron.cli.asking.options import Db
+from dcron.cli.running.context import new_database, own_zone
+from dcron.cli.running.file_warnings import print_distrust
+from dcron.cli.running.screen import require_screen, show
+from dcron.schedule.zones import zone
 
 
 def command(
@@ -34,12 +35,11 @@ def command(
     require_screen()
     if no_color:
         os.environ["NO_COLOR"] = "1"
-    from dcron.cli.file_warnings import print_distrust
-    from dcron.cli.verb_completion import words_for
-    from dcron.config import database_url, load_config, tui_state_file
+    from dcron.cli.asking.verb_completion import words_for
+    from dcron.config.files import database_url, load_config, tui_state_file
     from dcron.database.url import parse_url
     from dcron.tui.app import DcronApp
-    from dcron.tui.settings import settings_of
+    from dcron.tui.look.settings import settings_of
 
     config = load_config()
     url = database_url(db, config)
@@ -65,17 +65,12 @@ def _environment(url: str, db: str | None, *, has_context: bool) -> dict[str, st
     return {"DCRON_DB": url}
 
 
-def _connect(db: str | None, *, readonly: bool) -> "Crontab":
+def _connect(db: str | None, *, readonly: bool) -> "services.crontab.Crontab":
     """Return the crontab on its own connections. They end with the process."""
-    from dcron.cli.context import new_database
-    from dcron.config import actor
-    from dcron.services.crontab import Crontab
+    from dcron.config.files import actor
 
-    return Crontab(new_database(db, readonly=readonly), actor(), readonly=readonly)
+    return services.crontab.Crontab(new_database(db, readonly=readonly), actor(), readonly=readonly)
 
 
 def _zone() -> tzinfo:
-    from dcron.cli.context import own_zone
-    from dcron.schedule import zone
-
     return zone(own_zone())

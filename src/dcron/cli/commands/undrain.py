@@ -1,11 +1,11 @@
 """`undrain`: let a node claim runs again."""
 
-from dcron.cli import console
-from dcron.cli.context import opened_crontab
-from dcron.cli.name_arguments import agreed
-from dcron.cli.named_nodes import mention_namesakes, print_nodes_as_json
-from dcron.cli.options import Db, Json, NodeName
-from dcron.safetext import safe
+from dcron import services
+from dcron.cli.asking.named_nodes import agreed_node, mention_namesakes, print_nodes_as_json
+from dcron.cli.asking.options import Db, Json, NodeName
+from dcron.cli.output import console
+from dcron.cli.running.context import opened_crontab
+from dcron.values.safe_text import safe
 
 
 def command(node: NodeName, as_json: Json = False, db: Db = None) -> None:
@@ -17,9 +17,8 @@ def command(node: NodeName, as_json: Json = False, db: Db = None) -> None:
     It claims runs from its next heartbeat on.
     """
     with opened_crontab(db) as crontab:
-        from dcron.services.fleet import Fleet
-
-        found = agreed(Fleet(crontab).undrain, "undrain", node)
+        fleet = services.fleet.Fleet(crontab)
+        found = fleet.undrain(agreed_node(fleet, "undrain", node))
         mention_namesakes(found, "undrains")
         if as_json:
             print_nodes_as_json(crontab, found)

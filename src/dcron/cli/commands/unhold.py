@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
-from dcron.cli import console
+from dcron import services
+from dcron.cli.asking.options import Db, Json, run_number
 from dcron.cli.commands.hold import is_run, named, shape
-from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json, run_number
-from dcron.safetext import safe
+from dcron.cli.output import console
+from dcron.cli.running.context import opened_crontab
+from dcron.values.safe_text import safe
 
 
 def command(
@@ -32,9 +33,7 @@ def command(
     A run whose time has passed goes within a day.
     """
     with opened_crontab(db) as crontab:
-        from dcron.services.retention import Retention
-
-        retention = Retention(crontab)
+        retention = services.retention.Retention(crontab)
         if is_run(which):
             ended = [retention.unhold_run(run_number(which))]
         else:

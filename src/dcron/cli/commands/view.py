@@ -1,34 +1,26 @@
 """`view`: one task or one run in full."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.colours import AlarmCell
-from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import At, Db, Json, OptionalName, run_number
-from dcron.cli.past_crontab import read_past
-from dcron.cli.run_details import on_hold, show_run
-from dcron.cli.tables import print_facts
-from dcron.cli.warnings import print_frozen
-from dcron.errors import UsageError
+from dcron import policy, presentation, services
+from dcron.cli.asking.options import At, Db, Json, is_number, run_number
+from dcron.cli.asking.warnings import print_frozen
+from dcron.cli.output import console, json_output
+from dcron.cli.output.colours import AlarmCell
+from dcron.cli.output.tables import print_facts
+from dcron.cli.running.context import opened_crontab, own_zone
+from dcron.cli.running.past_crontab import read_past
+from dcron.cli.running.run_details import on_hold, read_run
+from dcron.errors import NotFound, UsageError
 from dcron.model import Run, RunState, Trigger
 from dcron.presentation import alerts, humanize
 from dcron.presentation.graph import graph_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from dcron.presentation.alerts import AlertFacts
-    from dcron.services.crontab import Crontab
-    from dcron.services.history import PastCrontab
-    from dcron.services.settings import SettingValue
-    from dcron.services.task_rows import TaskRow
-
+from dcron.schedule.zones import zone
 
 LISTED = 5
 """Waiting runs and dead letters that are listed; further ones are counted."""
@@ -49,73 +41,105 @@ class TaskContext:
     """At most READ, in the order in which they are due."""
     dead: Sequence[Run]
     """At most READ, the newest first."""
-    graph: "Mapping[str, Sequence[str]]"
-    alerts: "Sequence[AlertFacts]"
+    graph: Mapping[str, Sequence[str]]
+    alerts: "Sequence[presentation.alerts.AlertFacts]"
     """The open ones."""
-    by_label: "Sequence[SettingValue]" = ()
+    by_label: "Sequence[services.settings.SettingValue]" = ()
     """The settings that apply because of its labels."""
 
 
 def command(
-    name: OptionalName = None,
+    which: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME|RUN...",
+            help="Names of tasks, prefixes, patterns ('shop-*'), or numbers of runs.",
+            show_default=False,
+        ),
+    ] = None,
     run_id: Annotated[
         int | None,
-        typer.Option("--run", metavar="RUN", help="Show this run instead of a task.", parser=run_number),
+        typer.Option("--run", metavar="RUN", help="A run, as its number alone.", parser=run_number),
     ] = None,
     at: At = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show one task or one run in full.
+    """Show everything about a task, or about a run.
 
     \b
     dcron view backup
-    dcron view --run 1307
+    dcron view 1307
+    dcron view 'shop-*' report
     dcron view backup --at 2h
 
     A task is shown with its waiting runs and the reasons they wait, its dead letters, and the tasks upstream
     and downstream of it.
     """
-    from dcron.cli import json_output
-
-    if (name is None) == (run_id is None):
-        raise UsageError("give the name of a task, or the number of a run with --run")
+    if bool(which) == (run_id is not None):
+        raise UsageError("give the name of a task, or the number of a run")
+    words = which or [str(run_id)]
+    if at and any(map(is_number, words)):
+        raise UsageError("--at shows a task as it was; a run does not change")
     with opened_crontab(db) as crontab:
-        if name is None:
-            if at:
-                raise UsageError("--at shows a task as it was; a run does not change")
-            show_run(crontab, run_id or 0, as_json=as_json)
-            return
-        if at:
-            _view_past(read_past(crontab, at), name, as_json=as_json)
-            return
-        found = crontab.view(name)
-        around = _surroundings(crontab, found)
-        now = crontab.now()
-        if as_json:
-            console.emit({**json_output.task_shape(found, now), **_shape(around, now)})
+        past = read_past(crontab, at) if at else None
+        names = [name for word in words for name in (_fitting(crontab, past, word) or [word])]
+        found = [_read(crontab, past, name, as_json=as_json) for name in names]
+        if as_json and (len(words) > 1 or policy.selectors.is_pattern(words[0])):
+            console.emit_list(found)
+        elif as_json:
+            console.emit(found[0])
         else:
-            print_facts([*_facts(found, around, now), on_hold(crontab, now, found.task.id)])
-            print_frozen(crontab)
+            for number, facts in enumerate(found):
+                if number:
+                    console.data()
+                print_facts(facts)
+            if not past and not all(map(is_number, words)):
+                print_frozen(crontab)
 
 
-def _view_past(past: "PastCrontab", name: str, *, as_json: bool) -> None:
-    """Show the task as it was, without its runs."""
-    from dcron.cli import json_output
-    from dcron.services.history import row_at
+def _fitting(
+    crontab: "services.crontab.Crontab", past: "services.history.PastCrontab | None", word: str
+) -> list[str]:
+    """Return the names of tasks that a pattern fits; none for a word that is no pattern. Raises NotFound."""
+    if not policy.selectors.is_pattern(word):
+        return []
+    if past is None:
+        return [task.name for task in crontab.selected(crontab.named([word]))]
+    pattern = policy.selectors.NamedTasks((), (word,))
+    if names := [task.name for task in past.tasks if pattern.chooses(task.name, task.labels)]:
+        return names
+    raise NotFound(f"no task had a name like {word!r} then")
 
-    task = past.find(name)
-    found, around = row_at(task, past.at), TaskContext((), (), {task.name: ()}, ())
-    if as_json:
-        console.emit({**json_output.task_shape(found, past.at), **_shape(around, past.at)})
+
+def _read(
+    crontab: "services.crontab.Crontab",
+    past: "services.history.PastCrontab | None",
+    word: str,
+    *,
+    as_json: bool,
+) -> Any:
+    """Return what there is to know about a task or a run: its document, or facts for people."""
+    if is_number(word):
+        return read_run(crontab, run_number(word), as_json=as_json)
+    if past:
+        task = past.find(word)
+        found, around, now = (
+            services.history.row_at(task, past.at),
+            TaskContext((), (), {task.name: ()}, ()),
+            past.at,
+        )
     else:
-        print_facts(_facts(found, around, past.at))
+        found = crontab.view(word)
+        around, now = _surroundings(crontab, found), crontab.now()
+    if as_json:
+        return json_output.task_shape(found, now, "task-view", **_shape(around, now))
+    facts = list(_facts(found, around, now))
+    return facts if past else [*facts, on_hold(crontab, now, found.task.id)]
 
 
-def _surroundings(crontab: "Crontab", view: "TaskRow") -> TaskContext:
-    from dcron.services.alerts import Alerts
-    from dcron.services.settings import SharedSettings
-    from dcron.store.runs import RunFilter
+def _surroundings(crontab: "services.crontab.Crontab", view: "services.tasks.rows.TaskRow") -> TaskContext:
+    from dcron.store.runs.rows import RunFilter
 
     task_id = view.task.id
     waiting = crontab.runs(RunFilter(task_id, [RunState.WAITING]), READ)
@@ -123,14 +147,12 @@ def _surroundings(crontab: "Crontab", view: "TaskRow") -> TaskContext:
         sorted(waiting, key=lambda run: (run.due_at, run.id)),
         crontab.runs(RunFilter(task_id, dead=True), READ),
         crontab.dependency_graph(view.task),
-        Alerts(crontab).of_task(task_id) if view.alerts else (),
-        SharedSettings(crontab).of_labels(view.task) if view.task.labels else (),
+        services.alerts.Alerts(crontab).of_task(task_id) if view.alerts else (),
+        services.settings.SharedSettings(crontab).of_labels(view.task) if view.task.labels else (),
     )
 
 
 def _shape(around: TaskContext, now: datetime) -> dict[str, Any]:
-    from dcron.cli import json_output
-
     return {
         "waiting": [json_output.run_shape(run, now) for run in around.waiting],
         "dead_letters": [json_output.run_shape(run, now) for run in around.dead],
@@ -138,14 +160,12 @@ def _shape(around: TaskContext, now: datetime) -> dict[str, Any]:
     }
 
 
-def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact]:
-    from dcron.presentation import next_runs, owned_tasks
-
+def _facts(view: "services.tasks.rows.TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact]:
     task = view.task
     yield "name", task.name
     yield "about", task.describe
     yield "schedule", task.schedule
-    yield "when", next_runs.explanation(task)
+    yield "when", presentation.next_runs.explanation(task)
     yield "zone", task.timezone
     yield "next", _coming(view, now)
     yield (
@@ -161,25 +181,23 @@ def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact
     yield from _of_the_runs(view, around, now)
     for each in around.by_label:
         yield "by label", f"{each.setting.name} is {each.text}"
-    yield "source", owned_tasks.source(task)
+    yield "source", presentation.owned_tasks.source(task)
     yield (
         "changed",
         f"version {task.version}, {humanize.ago(task.changed_at, now)}, by {task.changed_by or 'unknown'}",
     )
 
 
-def _alert(facts: "AlertFacts", now: datetime) -> str:
+def _alert(facts: "presentation.alerts.AlertFacts", now: datetime) -> str:
     alert = facts.alert
     by = f", acknowledged by {alert.acknowledged_by}" if alerts.is_acknowledged(alert, now) else ""
     blame = f"; it {facts.blame.sentence}" if facts.blame else ""
     return f"{alerts.word(alert.kind)} since {alerts.time(alert.opened_at)} (alert {alert.id}){by}{blame}"
 
 
-def _of_the_command(view: "TaskRow") -> Iterator[Fact]:
-    from dcron.presentation import next_runs
-
+def _of_the_command(view: "services.tasks.rows.TaskRow") -> Iterator[Fact]:
     task = view.task
-    yield "command", next_runs.command_line(task)
+    yield "command", presentation.next_runs.command_line(task)
     for name, value in task.env.items():
         yield "env", f"{name}={value}"
     yield "stdin", task.stdin
@@ -188,10 +206,7 @@ def _of_the_command(view: "TaskRow") -> Iterator[Fact]:
     yield "timeout", humanize.span(task.timeout) if task.timeout else None
 
 
-def _of_the_times(view: "TaskRow") -> Iterator[Fact]:
-    from dcron.presentation import policies as policies
-    from dcron.schedule import zone
-
+def _of_the_times(view: "services.tasks.rows.TaskRow") -> Iterator[Fact]:
     task = view.task
     yield "gap", "skip: a run at a local time that the clock skips is dropped" if task.gap == "skip" else None
     yield "fold", "both: a local time that comes twice has two runs" if task.fold == "both" else None
@@ -200,11 +215,11 @@ def _of_the_times(view: "TaskRow") -> Iterator[Fact]:
     yield "except", _calendar(task.except_calendar, task.except_content)
     yield "only", _calendar(task.only_calendar, task.only_content)
     yield "max running", "no limit" if task.max_running is None else str(task.max_running)
-    yield from policies.asked(task)
+    yield from presentation.policies.asked(task)
     yield "once", "removed from the crontab after its run has succeeded" if task.once else None
 
 
-def _of_the_runs(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact]:
+def _of_the_runs(view: "services.tasks.rows.TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact]:
     for run in view.alive:
         yield "now", _run_line(run, now)
     yield "last", _run_line(view.last_run, now) if view.last_run and not view.alive else None
@@ -212,18 +227,17 @@ def _of_the_runs(view: "TaskRow", around: TaskContext, now: datetime) -> Iterato
     yield "dead", _and_more(letters, around.dead, "dcron dead") or None
 
 
-def _coming(view: "TaskRow", now: datetime) -> str | list[str] | None:
-    from dcron.presentation import next_runs
-    from dcron.schedule import zone
-
+def _coming(view: "services.tasks.rows.TaskRow", now: datetime) -> str | list[str] | None:
     task = view.task
     if task.enabled:
         settled_until = view.settled_until(now)
-        return next_runs.next_runs(task, now, planned=view.next_run_at, settled_until=settled_until)
-    return next_runs.pause(task, zone(own_zone()))
+        return presentation.next_runs.next_runs(
+            task, now, planned=view.next_run_at, settled_until=settled_until
+        )
+    return presentation.next_runs.pause(task, zone(own_zone()))
 
 
-def _waiting(view: "TaskRow", waiting: Sequence[Run], now: datetime) -> list[str] | None:
+def _waiting(view: "services.tasks.rows.TaskRow", waiting: Sequence[Run], now: datetime) -> list[str] | None:
     """Return the waiting runs, but not a scheduled run that is not blocked."""
     listed = [run for run in waiting if run.trigger is not Trigger.SCHEDULE or run.blocked]
     shown = listed[:LISTED]
@@ -245,7 +259,7 @@ def _calendar(name: str | None, content: str | None) -> str | None:
 
 
 def _run_line(run: Run, now: datetime) -> str:
-    parts = [f"run {run.id}", humanize.result(run, now)]
+    parts = [f"run {run.id}", humanize.not_heard_of(run, zone(own_zone()), now) or humanize.result(run, now)]
     if run.started_at:
         parts.append(f"started {humanize.ago(run.started_at, now)}")
     if run.owner:

@@ -1,31 +1,38 @@
 """`why`: explain why a task ran, did not run, or will not run."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.colours import ActiveCell, AlarmCell, GoodCell, Title
-from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json, Name
-from dcron.cli.tables import shown_line
+from dcron import services
+from dcron.cli.asking.options import Db, Json, Name
+from dcron.cli.output import console
+from dcron.cli.output.colours import ActiveCell, AlarmCell, GoodCell, Title
+from dcron.cli.output.documents import Document, make
+from dcron.cli.output.tables import shown_line
+from dcron.cli.running.context import opened_crontab
 from dcron.model import RunState
 from dcron.presentation.emphasis import Notable
-
-if TYPE_CHECKING:
-    from dcron.services.why import Cause, Span
 
 _KINDS: dict[str, type[str]] = {
     "running": ActiveCell,
     "starting": ActiveCell,
     "alert": AlarmCell,
     "suspended": AlarmCell,
+    "unheard": AlarmCell,
     "daylight-saving": Notable,
     "frozen": Notable,
     "paused": Notable,
 }
 """The kinds of causes by their codes; the others are a `Title`."""
+_KEYS = {
+    **{fact: f"{fact}_id" for fact in ("run", "alert", "freeze", "node", "flow", "held_by", "upstream_run")},
+    **{"runs": "run_ids", "nodes": "node_ids", "ids": "last_id", "event": "event_name"},
+    **{"before": "previous_at", "after": "next_at"},
+}
+"""The facts of a cause that have another name in JSON."""
 
 
 def command(
@@ -50,14 +57,12 @@ def command(
 
     Each cause is one sentence.
     """
-    from dcron.services.why import Why
-
     with opened_crontab(db) as crontab:
-        asked = Why(crontab)
+        asked = services.why.Why(crontab)
         when_ = asked.meant(name, " ".join(when)) if when else None
         causes = asked.explain(name, when_)
         if as_json:
-            console.emit({"task": name, **_when_shape(when_), "causes": list(map(_shape, causes))})
+            console.emit(_shape(name, when_, causes))
         else:
             for cause in causes:
                 kind = _kind(cause)
@@ -65,7 +70,7 @@ def command(
                 console.drawn(time + shown_line(cause.text if time or kind is Title else kind(cause.text)))
 
 
-def _kind(cause: "Cause") -> type[str]:
+def _kind(cause: "services.why.Cause") -> type[str]:
     """Return the class that sets the colour of the cause's time, or of its text if it has no time."""
     if cause.code == "ran":
         state = RunState(cause.facts["state"])
@@ -73,18 +78,15 @@ def _kind(cause: "Cause") -> type[str]:
     return _KINDS.get(cause.code, Title)
 
 
-def _when_shape(when_: "datetime | Span | None") -> dict[str, str | None]:
-    from dcron.json_values import instant
+def _shape(
+    name: str, when: "datetime | services.why.Span | None", causes: "Sequence[services.why.Cause]"
+) -> Document:
+    shapes = [
+        make("cause", code=cause.code, message=cause.sentence, **_renamed(cause.facts)) for cause in causes
+    ]
+    begin, end = (when, None) if when is None or isinstance(when, datetime) else (when.first, when.end)
+    return make("why", task=name, from_=begin, until=end, causes=shapes)
 
-    if when_ is None or isinstance(when_, datetime):
-        return {"when": instant(when_), "until": None}
-    return {"when": instant(when_.first), "until": instant(when_.end)}
 
-
-def _shape(cause: "Cause") -> dict[str, Any]:
-    from dcron.json_values import instant
-
-    facts = {
-        name: instant(value) if isinstance(value, datetime) else value for name, value in cause.facts.items()
-    }
-    return {"code": cause.code, "sentence": cause.sentence, **facts}
+def _renamed(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {_KEYS.get(fact, fact): value for fact, value in facts.items()}

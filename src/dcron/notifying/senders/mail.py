@@ -127,4 +127,5 @@ def _account() -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())
+    """Return a text that is one header: the library would decode `=?utf-8?q?...?=`, and line ends in it."""
+    return " ".join(text.splitlines()).replace("=?", "= ?")

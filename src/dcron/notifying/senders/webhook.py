@@ -6,6 +6,8 @@ import socket
 import ssl
 import urllib.error
 import urllib.request
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,6 +33,8 @@ def send(channel: Channel, message: Message) -> None:
         },
         method="POST",
     )
+    if "@" in (request.host or ""):
+        raise SendError("the URL has user:password@: give an Authorization in headers instead")
     if request.type not in ("http", "https") or not request.host:
         raise SendError("the URL is not an address that begins with https:// or http://")
     post(request)
@@ -43,11 +47,24 @@ def post(request: urllib.request.Request) -> None:
             answer.read(_LONGEST_ANSWER)
     except urllib.error.HTTPError as error:
         error.close()
-        raise SendError(f"the server answers {error.code} {error.reason}") from None
+        retry_after = _seconds(error.headers.get("Retry-After"))
+        raise SendError(f"the server answers {error.code} {error.reason}", retry_after=retry_after) from None
     except urllib.error.URLError as error:
         raise _from_reason(error.reason) from None
     except (OSError, http.client.HTTPException) as error:
         raise UnknownOutcome(f"no answer: {type(error).__name__}: {error}") from None
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Return the seconds of a header `Retry-After`: a number, or a date. None if it is neither, or past."""
+    text = (retry_after or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        at = parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, (at.astimezone(UTC) - datetime.now(UTC)).total_seconds()) or None
 
 
 def _from_reason(reason: Any) -> SendError:

@@ -7,7 +7,7 @@ from dcron.model import Node
 from dcron.policy import channels as policy
 from dcron.presentation import humanize
 from dcron.services.doctor.finding import Finding, named
-from dcron.store.used_channels import Users
+from dcron.store.tasks.used_channels import Users
 
 
 def examine(users: Mapping[str, Users], living: Sequence[Node]) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from dcron.model import Node
-from dcron.policy.alerts import CLOCK_OFFSET
+from dcron.policy.conditions.nodes import is_clock_off
 from dcron.services.doctor.finding import Finding, named
 
 
@@ -15,7 +15,7 @@ def examine(nodes: Sequence[Node]) -> Iterator[Finding]:
 
 
 def _clocks(nodes: Sequence[Node]) -> Iterator[Finding]:
-    wrong = [node for node in nodes if abs(node.clock_offset or 0.0) > CLOCK_OFFSET]
+    wrong = [node for node in nodes if is_clock_off(node)]
     if wrong:
         shown = [f"{node.name} by {node.clock_offset or 0.0:+.1f}s" for node in wrong]
         yield Finding(

@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 
 from dcron.database import FileCondition
-from dcron.quantities import format_size
+from dcron.policy.conditions.database import is_disk_low
 from dcron.services.doctor.finding import Finding
-
-_LEAST_FREE = 64 * 1024**2
-"""Bytes: enough for a rollback journal."""
+from dcron.values.quantities import format_size
 
 
 def examine(file: FileCondition) -> Iterator[Finding]:
@@ -18,7 +16,7 @@ def examine(file: FileCondition) -> Iterator[Finding]:
             "journal",
             f"{path} uses a write-ahead log, and SQLite {file.library} has a bug there",
             "several agents that write at once can damage the file",
-            "stop all programs that use the file: the next one that opens it switches the log off",
+            "stop all programs that use the file, also the tool that set it: the next dcron switches it off",
             [path],
         )
     if file.is_networked:
@@ -37,7 +35,7 @@ def examine(file: FileCondition) -> Iterator[Finding]:
             f"let its owner alone write it: chmod 600 {path}",
             [path],
         )
-    if file.free < max(2 * file.size, _LEAST_FREE):
+    if is_disk_low(file.free, file.size):
         yield Finding(
             "disk",
             f"{format_size(file.free)} are free beside {path}, which has {format_size(file.size)}",

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from dcron.database import Protection, ServerCondition
+from dcron.policy.conditions.database import is_old_transaction
 from dcron.presentation import humanize
 from dcron.services.doctor.finding import Finding, named
 
-_LONG_TRANSACTION = 600.0
-"""Seconds."""
 _DEAD_SHARE = 0.2
 _FEWEST_DEAD = 20_000
 _FULL = 0.8
@@ -31,7 +30,7 @@ def examine(server: ServerCondition, oldest_transaction: float) -> Iterator[Find
             "after a power cut, runs that were started can start again, and the database can be damaged",
             "set fsync = on and full_page_writes = on in postgresql.conf",
         )
-    if oldest_transaction > _LONG_TRANSACTION:
+    if is_old_transaction(oldest_transaction):
         yield Finding(
             "old-transaction",
             f"a transaction has been open for {humanize.span(oldest_transaction)}",
@@ -44,7 +43,7 @@ def examine(server: ServerCondition, oldest_transaction: float) -> Iterator[Find
             "connections",
             f"{server.connections} of {server.most_connections} connections are in use",
             "when none is left, agents cannot renew their leases, and lose their runs",
-            "raise max_connections, or put a pooler in front (docs/reliability.md)",
+            "raise max_connections, or put a pooler in front",
         )
     if server.oldest_id > _OLDEST_ID:
         yield Finding(
@@ -78,6 +77,27 @@ def _vacuum(server: ServerCondition) -> Iterator[Finding]:
         )
 
 
+def unsuitable(problem: str) -> Finding:
+    """Return the finding for a server on which dcron cannot keep its promises."""
+    return Finding(
+        "not-postgres",
+        f"the server {problem}",
+        "a run can start twice, or limits can be exceeded",
+        "move the crontab: `dcron dump` here, `dcron restore` there",
+    )
+
+
+def pooled() -> Finding:
+    """Return the finding for a pooler of which the URL says nothing."""
+    return Finding(
+        "pooler",
+        "the database is behind a connection pooler (PgBouncer or the like)",
+        "dcron keeps nothing in sessions, looks every second instead of listening, and plans each statement",
+        "give agents a direct address; or say in the URL what the pool does: ?pooler=transaction is as it is"
+        " now; ?pooler=session is faster, but right only if the pool keeps a session for each client",
+    )
+
+
 def unsafe_connection(protection: Protection) -> Iterator[Finding]:
     """Yield what is unsafe about the connection."""
     if not protection.is_local and not protection.is_verified:
@@ -87,10 +107,10 @@ def unsafe_connection(protection: Protection) -> Iterator[Finding]:
             "another machine that answers in its place gets the password and can run commands on every node",
             "leave out sslmode, or write ?sslmode=verify-full",
         )
-    if protection.others_may_create:
+    if protection.distrusted:
         yield Finding(
             "open-schema",
-            f"every role of the server may create objects in schema {protection.schema}",
+            f"in schema {protection.schema}, the role {protection.distrusted}",
             "it can so run code with the rights of the schema's users",
-            f"as its owner, REVOKE CREATE ON SCHEMA {protection.schema} FROM PUBLIC",
+            f"as its owner, REVOKE CREATE ON SCHEMA {protection.schema} FROM it, and drop what it made",
         )

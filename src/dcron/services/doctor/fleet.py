@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from dcron.model import Node, NodeState
-from dcron.policy.freezes import reason_of
+from dcron.policy.starting.freezes import reason_of
 from dcron.presentation import humanize
 from dcron.services.doctor.finding import Finding, named
-from dcron.store.cluster_figures import ClusterFigures
+from dcron.store.statistics.figures import ClusterFigures
 
 
 def examine(figures: ClusterFigures, nodes: Sequence[Node], unserved: Sequence[str]) -> Iterator[Finding]:

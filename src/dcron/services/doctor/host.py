@@ -1,10 +1,10 @@
-"""This machine: the systemd unit of its agent."""
+"""This machine: the systemd unit of its agent, and its spool."""
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from dcron.services.doctor.finding import Finding
+from dcron.services.doctor.finding import Finding, named
 
 UNIT = "dcron-agent.service"
 _PROPERTIES = ("LoadState", "Type", "KillMode", "Restart", "Delegate", "WatchdogUSec")
@@ -19,6 +19,30 @@ _WANTED = {
     ),
 }
 """The properties of the unit in docs/deploy, and what each other value causes."""
+
+
+_FORGETFUL = {
+    "tmpfs": "which a restart of the machine empties",
+    "ramfs": "which a restart of the machine empties",
+    "overlay": "which goes with its container",
+    "aufs": "which goes with its container",
+}
+"""File systems that do not outlive the machine or the container."""
+
+
+def examine_spool(spool: Path, kind: str, kept: Sequence[str]) -> Iterator[Finding]:
+    """Yield that the spool, on a file system of this kind, does not survive what ends kept commands."""
+    if kept and kind in _FORGETFUL:
+        yield Finding(
+            "spool-not-kept",
+            f"the spool {spool} is on {kind}, {_FORGETFUL[kind]}, and these tasks have `keep` for when their"
+            f" node is cut off: {named(kept)}",
+            "after that, no agent here can say that their runs are over: they hold up their tasks until their"
+            " timeout, or until a person gives them up",
+            "put the spool on a disk, by $DCRON_SPOOL or `spool` of [agent] in the config file; in a"
+            " container on a volume",
+            [str(spool)],
+        )
 
 
 def unit_properties() -> Mapping[str, str] | None:
@@ -42,7 +66,7 @@ def examine(unit: Mapping[str, str]) -> Iterator[Finding]:
                 "unit",
                 f"{UNIT} has {name}={found}",
                 effect,
-                f"write {name}={'memory pids' if name == 'Delegate' else wanted} as in docs/deploy/{UNIT},"
+                f"write {name}={'memory pids' if name == 'Delegate' else wanted} into its section [Service],"
                 " then systemctl daemon-reload",
                 [UNIT],
             )
@@ -51,6 +75,6 @@ def examine(unit: Mapping[str, str]) -> Iterator[Finding]:
             "unit",
             f"{UNIT} has no WatchdogSec",
             "an agent that hangs is not restarted",
-            f"write WatchdogSec=180 as in docs/deploy/{UNIT}, then systemctl daemon-reload",
+            "write WatchdogSec=180 into its section [Service], then systemctl daemon-reload",
             [UNIT],
         )

@@ -5,13 +5,15 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
+from dcron.policy.conditions.database import is_behind
+from dcron.policy.conditions.thresholds import LONG_BEHIND, WATCH_LATE
+from dcron.presentation import humanize
 from dcron.services.doctor.finding import Finding, named
-from dcron.store.cluster_figures import MaintenanceFigures
 from dcron.store.maintenance import last_round
-from dcron.store.prune import pruning
-from dcron.store.retention import oldest_overdue
-
-_BEHIND = timedelta(days=1)
+from dcron.store.retention.history import oldest_overdue
+from dcron.store.retention.walk import pruning
+from dcron.store.statistics.figures import MaintenanceFigures
+from dcron.store.watch import Watch
 
 
 def errors(connection: Connection, jobs: Sequence[MaintenanceFigures]) -> dict[str, str]:
@@ -34,7 +36,7 @@ def examine(
             "remove the cause; the agents' logs say more",
             failing,
         )
-    behind = [job.name for job in jobs if not job.failed and job.due_at < now - _BEHIND]
+    behind = [job.name for job in jobs if not job.failed and is_behind(job.due_at, now, LONG_BEHIND)]
     if behind:
         yield Finding(
             "maintenance-behind",
@@ -45,8 +47,22 @@ def examine(
         )
 
 
+def examine_watch(jobs: Sequence[MaintenanceFigures], now: datetime) -> Iterator[Finding]:
+    """Yield a finding if agents live, and none of them has looked for what did not happen."""
+    for job in jobs:
+        since = job.ran_at + timedelta(seconds=Watch.interval) if job.ran_at else job.due_at
+        if job.name == Watch.name and is_behind(since, now, WATCH_LATE):
+            yield Finding(
+                "watch-late",
+                f"the maintenance job watch has been due for {humanize.span((now - since).total_seconds())}",
+                "late and long runs and lost nodes open no alerts, and reminders wait",
+                "read the agents' logs, and restart the agents",
+                [job.name],
+            )
+
+
 def overdue(connection: Connection, now: datetime) -> datetime | None:
-    """Return when the oldest run ended that should have been pruned a day ago; None while pruning waits."""
+    """Return when the oldest run ended that should have gone two days ago; None while pruning waits."""
     return None if pruning(connection, now).begins_at else oldest_overdue(connection, now)
 
 
@@ -55,7 +71,7 @@ def examine_history(overdue: datetime | None, now: datetime) -> Iterator[Finding
     if overdue:
         yield Finding(
             "retention-behind",
-            "runs that should have been pruned a day ago are still there;"
+            "runs that should have been pruned two days ago are still there;"
             f" the oldest ended {(now - overdue).days} days ago",
             "the database grows",
             "start an agent, or type `dcron prune`; `dcron info` shows the last round",

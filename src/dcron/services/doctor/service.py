@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 from sqlalchemy import Connection
 
 from dcron import migrations
-from dcron.database import Database
+from dcron.database import Database, FileCondition
+from dcron.database.files import file_system
 from dcron.errors import SchemaVersionError
 from dcron.model import NodeState
 from dcron.policy.statistics import Totals, day_of
@@ -17,18 +19,27 @@ from dcron.services.doctor import (
     database_server,
     fleet,
     host,
+    leases,
     maintenance,
     sources,
     tasks,
 )
 from dcron.services.doctor.finding import Finding
-from dcron.store import cluster_figures, daily_statistics, nodes, undeliverable, used_channels
-from dcron.store import tasks as task_rows
-from dcron.store.cluster_figures import ClusterFigures
+from dcron.store.alerts import undeliverable
+from dcron.store.nodes import outages
+from dcron.store.nodes import rows as nodes
+from dcron.store.statistics import daily as daily_statistics
+from dcron.store.statistics import figures as cluster_figures
+from dcron.store.statistics.figures import ClusterFigures
+from dcron.store.tasks import kept as kept_tasks
+from dcron.store.tasks import rows as task_rows
+from dcron.store.tasks import used_channels
 
 _UNUSABLE = "this release of dcron cannot use it"
 _LOOK_BACK = timedelta(days=7)
 """How far back durations are judged."""
+_OUTAGES_BACK = timedelta(days=90)
+"""How far back outages of the database count."""
 MOST_OWNED = 10_000
 """Most owned tasks that one examination checks for drift."""
 
@@ -36,9 +47,10 @@ MOST_OWNED = 10_000
 class Doctor:
     """Looks for what needs an operator's attention. It changes nothing."""
 
-    def __init__(self, database: Database) -> None:
-        """Examine this database, whose tables may be of any version."""
+    def __init__(self, database: Database, spool: Path | None = None) -> None:
+        """Examine this database, whose tables may be of any version, and an agent's spool on this machine."""
         self._database = database
+        self._spool = spool
 
     def examine(self, *, deep: bool = False) -> list[Finding]:
         """Return all findings. With `deep`, read a SQLite file whole. Raises DatabaseError."""
@@ -51,15 +63,20 @@ class Doctor:
 
     def _of_database(self, *, deep: bool) -> Iterator[Finding]:
         with self._database.read() as connection:
-            if path := self._database.address.path:
-                yield from database_file.examine(self._database.file_condition(connection))
+            condition = self._database.condition(connection)
+            if isinstance(condition, FileCondition):
+                yield from database_file.examine(condition)
                 if deep and (damage := self._database.damage(connection)):
-                    yield database_file.damaged(str(path), damage)
+                    yield database_file.damaged(str(condition.path), damage)
                 return
-            condition = self._database.server_condition(connection)
             age = self._database.oldest_transaction(connection) or 0.0
             protection = self._database.protection(connection)
         yield from database_server.examine(condition, age)
+        # The trial of the locks needs a transaction that writes.
+        if not condition.is_standby and (problem := self._database.why_unsuitable()):
+            yield database_server.unsuitable(problem)
+        if self._database.pooler == "detected":
+            yield database_server.pooled()
         if protection:
             yield from database_server.unsafe_connection(protection)
 
@@ -91,9 +108,13 @@ class Doctor:
             users = used_channels.read(connection)
             failing = undeliverable.since(connection)
             owned = task_rows.applied(connection, MOST_OWNED)
+            seen = outages.since(connection, figures.now - _OUTAGES_BACK)
+            kept = kept_tasks.names(connection, MOST_OWNED) if self._spool else []
         yield from fleet.examine(figures, living, unserved)
+        yield from leases.examine(living, seen)
         if running := [node for node in living if node.state(figures.now) is not NodeState.LATE]:
             yield from channels.examine(users, running)
+            yield from maintenance.examine_watch(figures.maintenance, figures.now)
         yield from channels.examine_failing(failing)
         yield from clocks.examine(living)
         yield from maintenance.examine(figures.maintenance, errors, figures.now)
@@ -102,6 +123,8 @@ class Doctor:
         yield from tasks.examine_unstarted(unstarted, figures.now)
         yield from sources.examine(owned)
         yield from tasks.examine_durations(slowest, seconds, figures.now)
+        if self._spool and self._spool.is_dir():
+            yield from host.examine_spool(self._spool, file_system(self._spool), kept)
 
 
 def _totals(connection: Connection, figures: ClusterFigures) -> dict[int, Totals]:

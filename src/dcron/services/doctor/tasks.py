@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import Task
+from dcron.policy.starting import occurrences
 from dcron.policy.statistics import Totals
 from dcron.presentation import humanize
 from dcron.services.doctor.finding import Finding, named
-from dcron.store.cluster_figures import ClusterFigures, TaskFigures
+from dcron.store.statistics.figures import ClusterFigures, TaskFigures
 
 MOST_EXAMINED = 200
 """Tasks whose schedules one examination computes."""
@@ -98,7 +98,7 @@ def examine_unstarted(tasks: Sequence[Task], now: datetime) -> Iterator[Finding]
 
 def _has_missed_one(task: Task, now: datetime) -> bool:
     try:
-        first = policy.next_occurrence(task, task.changed_at)
+        first = occurrences.next_occurrence(task, task.changed_at)
     except UsageError:
         return False
     return first is not None and first < now - _DAY
@@ -129,8 +129,8 @@ def examine_durations(
 
 def _is_too_long(task: Task, seconds: float, now: datetime) -> bool:
     try:
-        first = policy.next_occurrence(task, now)
-        second = first and policy.next_occurrence(task, first)
+        first = occurrences.next_occurrence(task, now)
+        second = first and occurrences.next_occurrence(task, first)
     except UsageError:
         return False
     return first is not None and second is not None and seconds > (second - first).total_seconds()

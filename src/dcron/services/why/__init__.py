@@ -1,6 +1,7 @@
 """Why a task did, did not, or will not run: from the record, and from the state of the crontab."""
 
-from dcron.services.why.run_causes import Cause, Span
+from dcron.presentation.why import Cause
+from dcron.services.why.answers import Span
 from dcron.services.why.service import Why
 
 __all__ = ["Cause", "Span", "Why"]

@@ -8,8 +8,8 @@ from dcron.presentation import alerts as words
 from dcron.presentation.humanize import plural
 from dcron.services.alerts import Alerts
 from dcron.services.crontab import Crontab
-from dcron.tui.acts import Act
 from dcron.tui.host import Host
+from dcron.tui.reads.acts import Act
 
 
 def acknowledge(host: Host, found: Sequence[Alert]) -> None:
@@ -35,4 +35,5 @@ def _acknowledge(found: Sequence[Alert], note: str | None) -> Act:
 
     numbers = " ".join(str(alert.id) for alert in found)
     message = f" -m {shlex.quote(note)}" if note else ""
-    return Act(f"acknowledge {plural(len(found), 'alert')}", f"dcron ack {numbers}{message}", do)
+    title, command = f"acknowledge {plural(len(found), 'alert')}", f"dcron ack {numbers}{message}"
+    return Act(title, command, do, needs_consent=False)

@@ -9,12 +9,12 @@ from dcron.presentation import humanize
 from dcron.presentation.humanize import plural
 from dcron.services.crontab import Crontab
 from dcron.services.dashboard import Dashboard
-from dcron.services.dead_letters import DeadLetters
-from dcron.store.listings import DeadTask
+from dcron.services.runs.dead_letters import DeadLetters
 from dcron.tui.actions import runs
 from dcron.tui.actions.runs import RUNS_SHOWN, ShownLetters
-from dcron.tui.acts import Act
 from dcron.tui.host import Host
+from dcron.tui.reads.acts import Act
+from dcron.values.lists import DeadTask
 
 MOST_RETRIED = 1000
 """Most dead letters that one key retries: each is a transaction."""

@@ -6,15 +6,16 @@ from datetime import datetime, tzinfo
 
 from dcron.errors import UsageError
 from dcron.model import Freeze
-from dcron.policy.freezes import state_of
+from dcron.policy.starting.freezes import state_of
+from dcron.policy.validation import require_text
 from dcron.presentation.freezes import sentence
-from dcron.schedule import parse_time, zone
+from dcron.schedule.time_parser import parse_time
+from dcron.schedule.zones import zone
 from dcron.services.crontab import Crontab
 from dcron.services.freezes import Freezes
-from dcron.tui.acts import Act
 from dcron.tui.forms.dialogs import Fill, Question
 from dcron.tui.host import Host
-from dcron.validation import require_text
+from dcron.tui.reads.acts import Act
 
 MOST = 100
 
@@ -27,12 +28,7 @@ def freeze(host: Host) -> None:
     def go(texts: list[str] | None) -> None:
         if texts is None:
             return
-        act = _freeze(host.zone, *(text.strip() for text in texts))
-        details = ["no run starts by itself on any node; active runs continue"]
-        if host.settings.is_protected:
-            host.confirm("freeze the crontab", details, lambda yes: host.act([act]) if yes else None)
-        else:
-            host.act([act])
+        host.act([_freeze(host.zone, *(text.strip() for text in texts))])
 
     questions = [
         Question("reason", "for the others; may be empty", lambda text: require_text("reason", text)),

@@ -6,8 +6,8 @@ from dcron.model import Node, NodeState
 from dcron.presentation.humanize import plural
 from dcron.services.crontab import Crontab
 from dcron.services.fleet import Fleet
-from dcron.tui.acts import Act
 from dcron.tui.host import Host
+from dcron.tui.reads.acts import Act
 
 NODES_SHOWN = 8
 LIVING = (NodeState.ALIVE, NodeState.DRAINING, NodeState.LATE)

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dcron.model import Run, RunState
+from dcron.presentation import humanize
 from dcron.presentation.humanize import plural
 from dcron.services.crontab import Crontab
-from dcron.services.dead_letters import DeadLetters
-from dcron.store.listings import DeadLettersPage
-from dcron.store.search_terms import Term
-from dcron.tui.acts import Act
+from dcron.services.runs.dead_letters import DeadLetters
 from dcron.tui.host import Host
+from dcron.tui.reads.acts import Act
+from dcron.values.lists import DeadLettersPage, Term
 
 RUNS_SHOWN = 8
 COUNTED = 1000
@@ -38,6 +38,8 @@ def cancel(host: Host, runs: Sequence[Run]) -> None:
         return
 
     def describe(run: Run) -> str:
+        if since := humanize.not_heard_of(run, host.zone, host.health.now()):
+            return f"{_name(run)} on {run.node}, {since}: it is asked when it is back"
         if run.state is RunState.RUNNING:
             return f"{_name(run)} runs on {run.node}"
         return f"{_name(run)}: {run.state.value}"

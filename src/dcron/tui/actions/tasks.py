@@ -3,21 +3,22 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from dcron import policy
 from dcron.errors import ScheduleError, UsageError
 from dcron.model import Definition, Task
-from dcron.policy.dependencies import groups_in_order
+from dcron.policy.starting import occurrences
+from dcron.policy.starting.dependencies import groups_in_order
+from dcron.policy.validation import require_text
 from dcron.presentation import owned_tasks
 from dcron.presentation.humanize import plural
-from dcron.schedule import parse_time, zone
+from dcron.schedule.time_parser import parse_time
+from dcron.schedule.zones import zone
 from dcron.services.crontab import Crontab
-from dcron.tui.acts import Act, on_task
 from dcron.tui.forms.dialogs import Fill, Question
 from dcron.tui.forms.fields import text_or_file
 from dcron.tui.forms.screen import TaskForm
 from dcron.tui.forms.text import TextEdit
 from dcron.tui.host import Host
-from dcron.validation import require_text
+from dcron.tui.reads.acts import Act, on_task
 
 NAMES_SHOWN = 8
 TYPED_FROM = 6
@@ -172,7 +173,7 @@ def _downstream_first(tasks: Sequence[Task]) -> list[Task]:
 
 def _upstream(task: Task) -> Sequence[str]:
     try:
-        return policy.schedule_of(task.schedule, task.name).after
+        return occurrences.schedule_of(task.schedule, task.name).after
     except ScheduleError:  # nothing can wait by a schedule that cannot be read
         return ()
 

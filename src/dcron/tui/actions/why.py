@@ -2,10 +2,10 @@
 
 from textual.content import Content
 
-from dcron.safetext import safe
 from dcron.services.dashboard import Dashboard
+from dcron.tui.dialogs.modals import NoticeDialog
 from dcron.tui.host import Host
-from dcron.tui.modals import NoticeDialog
+from dcron.values.safe_text import safe
 
 
 def explain(host: Host, name: str, when: str = "") -> None:

@@ -9,9 +9,9 @@ from textual.widget import Widget
 
 from dcron.model import Node, NodeState
 from dcron.presentation.humanize import plural
-from dcron.safetext import cells, safe, shorten
 from dcron.services.dashboard import HOUR, FleetFigures
 from dcron.tui.host import Host
+from dcron.values.safe_text import cells, safe, shorten
 
 Part = tuple[str, str]
 """A text and its style."""

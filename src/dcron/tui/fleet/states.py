@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 
-from dcron.model import Node, NodeState
+from dcron.model import NodeState
 
-CLOCK_TOLERANCE = 2.0
-"""Seconds of clock offset from which on a node is marked."""
 STYLES: Mapping[NodeState, str] = {
     NodeState.ALIVE: "ok",
     NodeState.DRAINING: "paused",
@@ -13,8 +11,3 @@ STYLES: Mapping[NodeState, str] = {
     NodeState.DEAD: "failed",
     NodeState.STOPPED: "quiet",
 }
-
-
-def is_off(node: Node) -> bool:
-    """Return whether the clock of the node is wrong."""
-    return node.clock_offset is not None and abs(node.clock_offset) > CLOCK_TOLERANCE

@@ -6,10 +6,11 @@ from datetime import datetime
 
 from dcron.errors import UsageError
 from dcron.model import Definition
-from dcron.policy.start_load import OtherStarts, start_load
+from dcron.policy.forecast.start_load import OtherStarts, start_load
 from dcron.presentation import next_runs
-from dcron.schedule import zone
-from dcron.tui.forms.reading import Reading, Texts, place_of, read_texts
+from dcron.schedule.zones import zone
+from dcron.tui.forms.fields import Texts
+from dcron.tui.forms.reading import GENERAL, Reading, read_texts
 from dcron.tui.forms.schedule_preview import Calendars, SchedulePreview, load_lines, preview, rules_of
 
 Moved = Sequence[tuple[str, str | list[str] | None]]
@@ -61,7 +62,7 @@ def check(typed: Typed) -> CheckResult:
             found = preview(reading.task, typed.calendars, typed.now)
             load = _load(typed, reading)
         except UsageError as error:
-            errors.setdefault(place_of(error), str(error))
+            errors.setdefault(error.field or GENERAL, str(error))
     reading = Reading(reading.task, errors, reading.named)
     return CheckResult(typed, reading, found, _moved(typed, reading) if not errors else (), load)
 

@@ -5,14 +5,15 @@ from datetime import datetime, tzinfo
 
 from textual.content import Content
 
+from dcron.fields import FIELDS
 from dcron.model import Definition, Task
 from dcron.presentation import next_runs, owned_tasks
 from dcron.presentation.emphasis import Struck
-from dcron.safetext import safe, shorten
-from dcron.services.text_edits import Changes, ConflictingTask, TaskChange
+from dcron.services.changes.text_edits import Changes, ConflictingTask, TaskChange
 from dcron.tui.forms.checking import Moved
-from dcron.tui.forms.fields import FIELDS, shown
+from dcron.tui.forms.fields import shown
 from dcron.tui.forms.reading import changed_fields
+from dcron.values.safe_text import safe, shorten
 
 LONGEST_VALUE = 300
 """Most cells of a shown value."""

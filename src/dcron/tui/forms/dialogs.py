@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from dcron.errors import UsageError
-from dcron.safetext import safe
-from dcron.tui.entries import LONGEST, Entry
-from dcron.tui.hints import hints
-from dcron.tui.modals import Dialog, heading, key_line
+from dcron.tui.dialogs.entries import LONGEST, Entry
+from dcron.tui.dialogs.modals import Dialog, heading, key_line
+from dcron.tui.keys.hints import hints
+from dcron.values.safe_text import safe
 
 
 class Choice(NamedTuple):

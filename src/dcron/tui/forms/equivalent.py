@@ -3,9 +3,9 @@
 import shlex
 from collections.abc import Iterator, Mapping
 
-from dcron.fields import BY_NAME
+from dcron.fields import BY_NAME, FIELDS, Field
 from dcron.model import Definition
-from dcron.tui.forms.fields import FIELDS, FormField
+from dcron.tui.forms.fields import text_of, write
 from dcron.tui.forms.reading import changed_fields
 
 _PLACED = ("schedule", "command", "argv", "name", "timezone")
@@ -31,28 +31,28 @@ def set_line(before: Definition, after: Definition) -> str:
     return shlex.join(["dcron", "set", before.name, *words])
 
 
-def _options(field: FormField, before: Definition, after: Definition) -> Iterator[str]:
+def _options(field: Field, before: Definition, after: Definition) -> Iterator[str]:
     """Return the options that change one field."""
     old, value = getattr(before, field.name), getattr(after, field.name)
     if field.name in BY_NAME:
         yield from _by_name(field, old, value)
     elif isinstance(value, bool):
         yield f"--{field.option}" if value else f"--no-{field.option}"
-    elif field.declared.kind.is_many and value:
+    elif field.kind.is_many and value:
         for each in value:
             yield from (f"--{field.option}", str(each))
     elif value == field.default and field.name not in _PLACED:
         yield from ("--clear", field.option)
     else:
-        text = field.text_of(after) or field.write(value, after.timezone)
+        text = text_of(field, after) or write(field, value, after.timezone)
         yield from (f"--{field.option}={text}",) if text.startswith("-") else (f"--{field.option}", text)
 
 
-def _by_name(field: FormField, old: Mapping[str, object], value: Mapping[str, object]) -> Iterator[str]:
+def _by_name(field: Field, old: Mapping[str, object], value: Mapping[str, object]) -> Iterator[str]:
     option = "-e" if field.name == "env" else f"--{field.option}"
     for name in value:
         if name not in old or old[name] != value[name]:
-            pair = f"{name}={value[name]}" if field.name == "env" else field.write({name: value[name]}, "")
+            pair = f"{name}={value[name]}" if field.name == "env" else write(field, {name: value[name]}, "")
             yield from (option, pair)
     for name in old:
         if name not in value:

@@ -1,103 +1,74 @@
-"""The fields of the form, made of the registry: a text for each field of a task."""
+"""The texts of a task's fields in the form, made by the registry of fields."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from dcron import text_input
 from dcron.errors import UsageError
-from dcron.fields import FIELDS as REGISTRY
-from dcron.fields import GROUPS, Field
+from dcron.fields import FIELDS, Field
 from dcron.model import Definition
-from dcron.policy import schedule_of
-
-__all__ = ["FIELDS", "GROUPS", "FormField", "placeholder", "shown", "text_or_file"]
+from dcron.policy.starting.occurrences import schedule_of
+from dcron.values import text_input
 
 SHELL, WORDS = "shell", "words"
 """How a command is run: as a line by a shell, or as words, without one."""
-Context = Mapping[str, str]
-"""The texts of all fields, for one that depends on another."""
+Texts = Mapping[str, str]
+"""The texts of all fields, by their names."""
 
 
-@dataclass(frozen=True)
-class FormField:
-    """A field of a task in the form."""
-
-    declared: Field
-    choices: tuple[str, ...]
-    """The only texts there are; the first is the default."""
-
-    @property
-    def name(self) -> str:
-        """The field's name."""
-        return self.declared.name
-
-    @property
-    def group(self) -> str:
-        """The group in which it is shown."""
-        return self.declared.group
-
-    @property
-    def hint(self) -> str:
-        """What to write, on one line."""
-        return self.declared.hint
-
-    @property
-    def option(self) -> str:
-        """The option of `add`, without its dashes."""
-        return self.declared.option
-
-    @property
-    def title(self) -> str:
-        """Its label."""
-        return self.declared.title
-
-    @property
-    def default(self) -> Any:
-        """The value of an empty text."""
-        return self.declared.default
-
-    def read(self, text: str, texts: Context) -> Any:
-        """Return the value of a text. Raises UsageError."""
-        kind = self.declared.kind
-        text = text if kind.keeps_blanks else text.strip()
-        match self.name:
-            case "argv":
-                return text
-            case "schedule":
-                schedule_of(text, texts["name"])
-                return text
-            case "stdin":
-                return text_or_file(text, self.option)
-        if kind.is_many:
-            return kind.parse_many(kind.split(text))
-        return kind.parse(text, texts["timezone"] or "UTC")
-
-    def write(self, value: Any, timezone: str) -> str:
-        """Return the text of a value; a time is local to this zone."""
-        if self.name == "argv":
-            return WORDS if value else SHELL
-        return self.declared.kind.format(value, timezone)
-
-    def text_of(self, task: Definition) -> str:
-        """Return the text of the task's value; empty for the default."""
-        value = getattr(task, self.name)
-        if value == self.default and not self.choices:
-            return ""
-        return self.write(value, task.timezone)
+def choices(field: Field) -> tuple[str, ...]:
+    """Return the only texts that the field can have, the default first; none if any text can be written."""
+    if field.name == "argv":
+        return SHELL, WORDS
+    known = field.kind.choices
+    default = field.kind.format(field.default) if known else ""
+    return tuple(sorted(known, key=lambda choice: choice != default))
 
 
-def shown(field: FormField, task: Definition) -> str:
+def read(field: Field, texts: Texts) -> Any:
+    """Return the value of the field's text. Raises UsageError."""
+    kind, text = field.kind, texts[field.name]
+    text = text if kind.keeps_blanks else text.strip()
+    match field.name:
+        case "argv":
+            return text
+        case "schedule":
+            schedule_of(text, texts["name"])
+            return text
+        case "stdin":
+            return text_or_file(text, field.option)
+    if kind.is_many:
+        return kind.parse_many(kind.split(text))
+    return kind.parse(text, texts["timezone"] or "UTC")
+
+
+def write(field: Field, value: Any, timezone: str) -> str:
+    """Return the text of a value; a time is local to this zone."""
+    if field.name == "argv":
+        return WORDS if value else SHELL
+    return field.kind.format(value, timezone)
+
+
+def text_of(field: Field, task: Definition) -> str:
+    """Return the text of the task's value; empty for the default."""
+    value = getattr(task, field.name)
+    return "" if value == field.default and not choices(field) else write(field, value, task.timezone)
+
+
+def texts_of(task: Definition) -> dict[str, str]:
+    """Return the texts of a task in the form."""
+    return {name: text_of(field, task) for name, field in FIELDS.items()}
+
+
+def shown(field: Field, task: Definition) -> str:
     """Return the task's value in words, the default too."""
-    return field.text_of(task) or placeholder(field) or "none"
+    return text_of(field, task) or placeholder(field) or "none"
 
 
-def placeholder(field: FormField) -> str:
+def placeholder(field: Field) -> str:
     """Return what an empty text means."""
     value = field.default
-    return "" if value in (None, "", (), {}) else field.write(value, "UTC")
+    return "" if value in (None, "", (), {}) else write(field, value, "UTC")
 
 
 def text_or_file(text: str, what: str) -> str:
@@ -105,16 +76,3 @@ def text_or_file(text: str, what: str) -> str:
     if text.startswith("@") and not text.startswith("@@") and not Path(text[1:]).is_file():
         raise UsageError(f"{what}: {text[1:][:60]!r} is not a file; @@ begins a text that begins with @")
     return text_input.text_or_file(text, what)
-
-
-def _form_field(field: Field) -> FormField:
-    if field.name == "argv":
-        return FormField(field, (SHELL, WORDS))
-    choices = field.kind.choices
-    default = field.kind.format(field.default) if choices else ""
-    return FormField(field, tuple(sorted(choices, key=lambda choice: choice != default)))
-
-
-FIELDS: Mapping[str, FormField] = MappingProxyType(
-    {name: _form_field(field) for name, field in REGISTRY.items()}
-)

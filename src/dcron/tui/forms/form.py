@@ -15,22 +15,23 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from dcron.errors import DcronError
+from dcron.fields import FIELDS, GROUPS
 from dcron.model import Definition
-from dcron.policy.start_load import SPAN, OtherStarts
-from dcron.policy.start_times import Minutes
-from dcron.safetext import safe, shorten
-from dcron.schedule import Calendar
+from dcron.policy.forecast.start_load import SPAN, OtherStarts
+from dcron.policy.forecast.start_times import Minutes
+from dcron.schedule.calendars import Calendar
 from dcron.services.calendars import Calendars
-from dcron.tui.database_thread import DatabaseThread
+from dcron.tui.dialogs.modals import NoticeDialog
 from dcron.tui.forms import checking
 from dcron.tui.forms.checking import CheckResult, Typed
-from dcron.tui.forms.fields import FIELDS, GROUPS
-from dcron.tui.forms.reading import GENERAL, texts_of
+from dcron.tui.forms.fields import texts_of
+from dcron.tui.forms.reading import GENERAL
 from dcron.tui.forms.rows import GroupHeading, Row, group_of, row_of
 from dcron.tui.forms.schedule_preview import draw
-from dcron.tui.hints import fitting_hints
 from dcron.tui.host import Host
-from dcron.tui.modals import NoticeDialog
+from dcron.tui.keys.hints import fitting_hints
+from dcron.tui.reads.database_thread import DatabaseThread
+from dcron.values.safe_text import safe, shorten
 
 TICK = 1.0
 PAUSE = 0.1

@@ -7,15 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from dcron.crontabfile.names import default_name
-from dcron.errors import ScheduleError, UsageError, ZoneError
-from dcron.model import Definition, Task
-from dcron.tui.forms.fields import FIELDS, WORDS, FormField
-from dcron.validation import require_valid
+from dcron.errors import UsageError
+from dcron.fields import FIELDS, Field
+from dcron.model import REQUIRED_FIELDS, Definition, Task
+from dcron.policy.validation import require_valid
+from dcron.tui.forms.fields import WORDS, Texts, read, texts_of
 
 GENERAL = ""
 """Key of an error that is about the task as a whole."""
-Texts = Mapping[str, str]
-_BEGINNINGS = {"the command": "command", "argv": "command", "H ": "schedule"}
 
 
 @dataclass(frozen=True)
@@ -28,11 +27,6 @@ class Reading:
     """What is wrong and what would be right, by the names of fields."""
     named: bool = True
     """Whether a name was typed. If not, it is made from the command, and may get a number."""
-
-
-def texts_of(task: Definition) -> dict[str, str]:
-    """Return the texts of a task in the form."""
-    return {name: field.text_of(task) for name, field in FIELDS.items()}
 
 
 def read_texts(base: Definition, texts: Texts, now: datetime) -> Reading:
@@ -72,27 +66,10 @@ def changed_fields(before: Definition, after: Definition) -> list[str]:
     return [name for name in FIELDS if getattr(before, name) != getattr(after, name)]
 
 
-def place_of(error: UsageError) -> str:
-    """Return the field that an error is about, as far as its message says, else GENERAL."""
-    if isinstance(error, ZoneError):
-        return "timezone"
-    text = str(error)
-    for name, field in FIELDS.items():
-        if text.startswith((f"{field.option}:", f"{field.option} ", f"there is no {name} ")):
-            return name
-    for beginning, name in _BEGINNINGS.items():
-        if text.startswith(beginning):
-            return name
-    if isinstance(error, ScheduleError):
-        return "schedule"
-    return "name" if "task's name" in text else GENERAL
-
-
-def _read(field: FormField, texts: Texts) -> Any:
-    text = texts[field.name]
-    if not text.strip() and field.name not in ("name", "schedule", "command", "timezone"):
+def _read(field: Field, texts: Texts) -> Any:
+    if not texts[field.name].strip() and field.name not in REQUIRED_FIELDS:
         return field.default
-    return field.read(text, texts)
+    return read(field, texts)
 
 
 def _command(base: Definition, texts: Texts, before: Texts, errors: dict[str, str]) -> dict[str, Any]:
@@ -113,5 +90,5 @@ def _found_in(task: Definition, now: datetime, before: Task | None) -> dict[str,
     try:
         require_valid(task, now, before)
     except UsageError as error:
-        return {place_of(error): str(error)}
+        return {error.field or GENERAL: str(error)}
     return {}

@@ -10,10 +10,11 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from dcron.safetext import safe_characters, safe_lines
-from dcron.tui.entries import LONGEST, ChoiceEntry, Entry
-from dcron.tui.forms.fields import FormField, placeholder
+from dcron.fields import Field
+from dcron.tui.dialogs.entries import LONGEST, ChoiceEntry, Entry
+from dcron.tui.forms.fields import choices, placeholder
 from dcron.tui.host import Host
+from dcron.values.safe_text import safe_characters, safe_lines
 
 
 class Row(Widget):
@@ -34,14 +35,14 @@ class Row(Widget):
             super().__init__()
             self.row = row
 
-    def __init__(self, field: FormField, text: str) -> None:
+    def __init__(self, field: Field, text: str) -> None:
         super().__init__(id=f"field-{field.name}")
         self.field = field
         self._locked = text if len(text) > LONGEST else None
         """A text that is too long for a line; it cannot be changed here."""
         self._entry = (
-            ChoiceEntry(field.choices, text)
-            if field.choices
+            ChoiceEntry(choices(field), text)
+            if choices(field)
             else Entry(
                 "" if self._locked else text,
                 placeholder=self._placeholder(),
@@ -64,8 +65,7 @@ class Row(Widget):
     @property
     def is_default(self) -> bool:
         """Whether the field has its default."""
-        default = self.field.choices[0] if self.field.choices else ""
-        return self.text == default
+        return self.text == next(iter(choices(self.field)), "")
 
     @property
     def text(self) -> str:

@@ -7,8 +7,8 @@ from dcron.crontabfile import write
 from dcron.editor import TextFile
 from dcron.errors import Conflict, NotFound
 from dcron.model import Definition, Task
+from dcron.services.changes.text_edits import ConflictingTask, EditConflict
 from dcron.services.crontab import Crontab
-from dcron.services.text_edits import ConflictingTask
 from dcron.tui.forms.equivalent import add_line, set_line
 from dcron.tui.forms.reading import changed_fields
 
@@ -21,15 +21,6 @@ class Saved:
     command: str
 
 
-class Overtaking(Conflict):
-    """Another person changed the task first; nothing was saved."""
-
-    def __init__(self, overtaken: ConflictingTask) -> None:
-        """With both versions."""
-        super().__init__(overtaken.message)
-        self.overtaken = overtaken
-
-
 def add(crontab: Crontab, definition: Definition, *, named: bool) -> Saved:
     """Add a task; a name that was not typed may get a number. Raises UsageError or Refused."""
     task = crontab.add(definition, numbered=not named)
@@ -37,14 +28,14 @@ def add(crontab: Crontab, definition: Definition, *, named: bool) -> Saved:
 
 
 def change(crontab: Crontab, task: Task, definition: Definition) -> Saved:
-    """Save the fields that differ, if the task is unchanged. Raises UsageError, Refused or Overtaking."""
+    """Save the fields that differ, if the task is unchanged. Raises UsageError, Refused or EditConflict."""
     changed = {name: getattr(definition, name) for name in changed_fields(task, definition)}
     try:
         crontab.edit(task, changed)
     except (Conflict, NotFound) as error:
         theirs = crontab.tasks_by_id([task.id]).get(task.id)
         mine = replace(task.definition(), **changed)
-        raise Overtaking(ConflictingTask(str(error), theirs, mine)) from None
+        raise EditConflict([ConflictingTask(str(error), theirs, mine)]) from None
     return Saved(f"changed {definition.name}", set_line(task, definition))
 
 

@@ -7,22 +7,22 @@ from itertools import islice
 
 from textual.content import Content
 
-from dcron import policy
 from dcron.model import Definition
-from dcron.policy.start_load import StartLoad
-from dcron.policy.start_times import TaskStart
+from dcron.policy.forecast.start_load import StartLoad
+from dcron.policy.forecast.start_times import TaskStart
+from dcron.policy.starting import occurrences
 from dcron.presentation import humanize, next_runs
 from dcron.presentation.humanize import plural
-from dcron.safetext import safe
-from dcron.schedule import Calendar, ClockTransition, Occurrence, Rules
+from dcron.schedule.calendars import Calendar
+from dcron.schedule.next_run import ClockTransition, Occurrence
+from dcron.schedule.rules import Rules
+from dcron.values.safe_text import safe
 
 COUNT = 8
 MOST = 40
 """Most occurrences shown, skipped ones included."""
 WIDE = 72
 """Columns from which on an occurrence takes one line."""
-OFTEN = 48
-"""Starts in 24 hours from which on they are given by the hour."""
 _LOCAL = next_runs.LOCAL_CELLS
 Calendars = Mapping[str, Calendar]
 
@@ -57,7 +57,7 @@ def rules_of(definition: Definition, calendars: Calendars) -> Rules:
     excluded = calendars.get(definition.except_calendar or "")
     alone = calendars.get(definition.only_calendar or "")
     return replace(
-        policy.rules_of(definition),
+        occurrences.rules_of(definition),
         except_on=(excluded,) if excluded else (),
         only_on=(alone,) if alone else (),
     )

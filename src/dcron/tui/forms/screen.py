@@ -7,18 +7,19 @@ from typing import Any, ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 
-from dcron.errors import DatabaseError, DcronError, Refused, UsageError
+from dcron.errors import DatabaseError, DcronError
+from dcron.fields import FIELDS
 from dcron.model import Definition, Task
-from dcron.services.text_edits import ConflictingTask
-from dcron.tui.acts import Act, Outcome
+from dcron.services.changes.text_edits import ConflictingTask, EditConflict
 from dcron.tui.forms import dialog_text, saving
 from dcron.tui.forms.checking import CheckResult
 from dcron.tui.forms.dialogs import Choice, Decide
 from dcron.tui.forms.equivalent import add_line, set_line
-from dcron.tui.forms.fields import FIELDS
+from dcron.tui.forms.fields import texts_of
 from dcron.tui.forms.form import Form
-from dcron.tui.forms.reading import GENERAL, changed_fields, merged, place_of, texts_of
+from dcron.tui.forms.reading import GENERAL, changed_fields, merged
 from dcron.tui.forms.rows import Row
+from dcron.tui.reads.acts import Act, Outcome
 
 _CONFLICT = (
     Choice("a", "apply", "apply mine to theirs"),
@@ -114,7 +115,9 @@ class TaskForm(Form):
         choices = [Choice("Enter", "save", "saves"), Choice("ctrl+s", "save")]
         self.app.push_screen(
             Decide(heading, dialog_text.content(parts), choices, "goes on editing"),
-            lambda word: self._save(result) if word else None,
+            lambda word: (
+                self.host.ask_if_protected(heading.rstrip("?"), lambda: self._save(result)) if word else None
+            ),
         )
 
     def _go_to_error(self, errors: Mapping[str, str]) -> None:
@@ -151,18 +154,15 @@ class TaskForm(Form):
     def _failed(self, error: DcronError) -> None:
         self._busy = False
         self.show_hint("")
-        if isinstance(error, saving.Overtaking):
-            self._conflict(error.overtaken)
+        if isinstance(error, EditConflict):
+            self._conflict(error.overtaken[0])
         elif isinstance(error, DatabaseError):
             self.host.report(f"nothing was saved; the form is unchanged: {error}", error=True)
+        elif error.field:
+            self.row(error.field).show_error(str(error))
+            self.row(error.field).take_focus()
         else:
-            field = "name" if isinstance(error, Refused) and "already" in str(error) else GENERAL
-            field = place_of(error) if isinstance(error, UsageError) else field
-            if field == GENERAL:
-                self.host.report(str(error), error=True)
-            else:
-                self.row(field).show_error(str(error))
-                self.row(field).take_focus()
+            self.host.report(str(error), error=True)
 
     # Conflicts --------------------------------------------------------------------------------------
 

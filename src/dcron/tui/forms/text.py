@@ -12,14 +12,20 @@ from dcron.errors import DcronError
 from dcron.model import Definition
 from dcron.presentation.humanize import plural
 from dcron.services.bulk_edit import MOST_READ, BulkEdit, keep
+from dcron.services.changes.text_edits import (
+    BadText,
+    Changes,
+    ConflictingTask,
+    CrontabText,
+    EditConflict,
+)
 from dcron.services.crontab import Crontab
-from dcron.services.text_edits import BadText, Changes, ConflictingTask, CrontabText, EditConflict
-from dcron.tui.acts import Act, Outcome
+from dcron.tui.dialogs.suspend import suspended
 from dcron.tui.forms import dialog_text
 from dcron.tui.forms.dialogs import Choice, Decide
 from dcron.tui.forms.reading import merged
 from dcron.tui.host import Host
-from dcron.tui.suspend import suspended
+from dcron.tui.reads.acts import Act, Outcome
 
 _REVIEW = (Choice("Enter", "apply", "applies it"), Choice("e", "edit", "edits on"))
 _REVIEW_OF_REMOVAL = (
@@ -98,7 +104,7 @@ class TextEdit:
 
         def answered(word: str | None) -> None:
             if word == "apply":
-                self._apply(changes)
+                self._agree_to_apply(changes, count)
             elif word == "edit":
                 self._edit(None)
             else:
@@ -106,6 +112,17 @@ class TextEdit:
 
         self._host.push_screen(
             Decide(f"change {count}?", text, choices, "leaves, and keeps the text"), answered
+        )
+
+    def _agree_to_apply(self, changes: Changes, count: str) -> None:
+        """Apply the changes. In a protected context, its name is typed first; else the text is kept."""
+        if not self._host.settings.is_protected:
+            self._apply(changes)
+            return
+        self._host.confirm(
+            f"change {count}",
+            [],
+            lambda yes: self._apply(changes) if yes else self._leave("nothing was changed"),
         )
 
     def _apply(self, changes: Changes) -> None:

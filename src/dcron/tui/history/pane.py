@@ -10,18 +10,18 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
 
+from dcron.policy.history import RecordedChange
 from dcron.presentation import humanize
-from dcron.services.change_details import what
+from dcron.presentation.differences import what
 from dcron.services.history import History
-from dcron.store.changes import RecordedChange
-from dcron.store.search_terms import Term
-from dcron.tui.cells import Cell, cell
-from dcron.tui.columns import Column
+from dcron.tui.dialogs.modals import NoticeDialog
 from dcron.tui.forms.dialog_text import content
 from dcron.tui.history import texts, undoing
-from dcron.tui.modals import NoticeDialog
-from dcron.tui.pane import TablePane
-from dcron.tui.table import RowTable
+from dcron.tui.table.cells import Cell, cell
+from dcron.tui.table.columns import Column
+from dcron.tui.table.pane import TablePane
+from dcron.tui.table.table import RowTable
+from dcron.values.lists import Term
 
 PAGE = 200
 MOST = 20_000

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 
+from dcron.policy.history import RecordedChange
 from dcron.presentation import humanize
-from dcron.services.change_details import difference, pause_lines, what
-from dcron.services.text_edits import Changes
+from dcron.presentation.differences import of_change, pause_lines, what
+from dcron.services.changes.text_edits import Changes
 from dcron.services.undo import Undone
-from dcron.store.changes import RecordedChange
 from dcron.tui.forms.dialog_text import Part, difference_lines, text_changes
 
 LATER_SHOWN = 20
@@ -34,7 +34,7 @@ def details(change: RecordedChange, here: tzinfo) -> Iterator[Part]:
     if change.batch:
         yield f"batch {change.batch}", "$foreground-muted"
     yield "", ""
-    yield from difference_lines(difference(change))
+    yield from difference_lines(of_change(change))
 
 
 def undone(would: Undone, now: datetime) -> Iterator[Part]:
@@ -45,7 +45,7 @@ def undone(would: Undone, now: datetime) -> Iterator[Part]:
             yield f"{each.name}  {line}", ""
     for other in would.others:
         yield f"undo {other.subject}: {what(other)}", "bold"
-        yield from difference_lines(difference(other, backwards=True))
+        yield from difference_lines(of_change(other, backwards=True))
 
 
 def later(found: Sequence[RecordedChange], now: datetime) -> Iterator[Part]:
@@ -53,6 +53,6 @@ def later(found: Sequence[RecordedChange], now: datetime) -> Iterator[Part]:
     for each in found[:LATER_SHOWN]:
         note = f" ({each.note})" if each.note else ""
         yield f"change {each.id}, {humanize.ago(each.at, now)}, {each.author}: {what(each)}{note}", "bold"
-        yield from difference_lines(difference(each))
+        yield from difference_lines(of_change(each))
     if len(found) > LATER_SHOWN:
         yield f"and {len(found) - LATER_SHOWN:,} more", "bold"

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dcron.errors import DcronError, Refused
+from dcron.policy.history import RecordedChange
 from dcron.services.crontab import Crontab
 from dcron.services.undo import LaterChanges, Undo, Undone
-from dcron.store.changes import RecordedChange
-from dcron.tui.acts import Act
 from dcron.tui.forms.dialog_text import Part, content
 from dcron.tui.forms.dialogs import Choice, Decide
 from dcron.tui.history import texts
 from dcron.tui.host import Host
+from dcron.tui.reads.acts import Act
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _ask(host: Host, find: Find, *, force: bool = False) -> None:
 
 def _ask_despite(host: Host, find: Find, error: LaterChanges) -> None:
     """Show the later changes that would be lost, and let the person undo despite them."""
-    parts: list[Part] = [(str(error).partition(";")[0], "")]
+    parts: list[Part] = [(error.reason, "")]
     parts += texts.later(error.later, host.health.now())
     dialog = Decide(
         "later changes would be lost",
@@ -95,11 +95,7 @@ def _ask_why(host: Host, plan: Plan) -> None:
     def typed(note: str | None) -> None:
         if note is None:
             return
-        act = _act(plan, note.strip() or None)
-        if host.settings.is_protected:
-            host.confirm(plan.title, [], lambda yes: host.act([act]) if yes else None)
-        else:
-            host.act([act])
+        host.act([_act(plan, note.strip() or None)])
 
     host.ask_for(f"{plan.title}: why?", typed, hint="may be empty; Enter undoes it")
 
@@ -109,7 +105,7 @@ def _act(plan: Plan, note: str | None) -> Act:
         try:
             undone = Undo(crontab.noting(note)).undo(plan.changes, force=plan.force)
         except LaterChanges as error:
-            raise Refused(f"{str(error).partition(';')[0]}; look at it again") from None
+            raise Refused(f"{error.reason}; look at it again") from None
         names = [each.name for each in undone.tasks] + [each.subject for each in undone.others]
         more = f", and {len(names) - 1:,} more" if len(names) > 1 else ""
         return f"undone: {names[0]}{more}"

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, tzinfo
 
 from dcron.model import Run, RunState
-from dcron.policy.lateness import frozen_for
+from dcron.policy.conditions.lateness import frozen_for
 from dcron.presentation import humanize
-from dcron.safetext import NAME_CELLS, cells, safe, shorten
-from dcron.tui.health import Health
 from dcron.tui.log.opened import OpenedLog
+from dcron.tui.reads.health import Health
+from dcron.values.safe_text import NAME_CELLS, cells, safe, shorten
 
 LEAST_NAME = 8
 
@@ -46,7 +46,8 @@ def state(log: OpenedLog, monotonic_now: float) -> str:
             left = humanize.until_start(run.due_at, now, frozen_for(run, log.frozen))
             return f"{word} {left}" if left == humanize.FROZEN else f"{word} due {_due(run, left, now)}"
         case RunState.RUNNING:
-            return f"{word} {humanize.span(duration or 0.0)}"
+            unheard = humanize.unheard(run, now)
+            return f"{word} {humanize.span(duration or 0.0)}{', ' if unheard else ''}{unheard}"
         case RunState.FAILED:
             word = f"{word} {humanize.result(run, now)}"
     return f"{word} after {humanize.took(duration)}" if duration is not None else word

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rich.style import Style
 
-from dcron.safetext import LINE_CELLS, TAB, cells, safe, safe_line, shorten
+from dcron.values.safe_text import LINE_CELLS, TAB, cells, safe, safe_line, shorten
 
 OUT, ERR, GAP = 0, 1, 2
 STREAMS = ("out", "err", "gap")

@@ -4,13 +4,11 @@ import time
 from datetime import datetime
 
 from dcron.model import Run, RunState
-from dcron.policy.freezes import NEVER
+from dcron.policy.starting.freezes import NEVER
+from dcron.services.log import News
 from dcron.tui.log.search import Criteria, Search
-from dcron.tui.log.source import FIRST_CHUNKS, News
 from dcron.tui.log.text import LogText
 
-PAGE_BYTES = 4 * 1024 * 1024
-"""Bytes of one read, about; counting their lines takes at most 10 ms."""
 OUTPUT_EVERY = 0.25
 """Seconds between two reads of the output of a running run."""
 RUN_EVERY = 1.0
@@ -31,8 +29,6 @@ class OpenedLog:
         self.search = Search(self.text, criteria)
         self.has_more = True
         """Whether there is more output to read."""
-        self.limit = FIRST_CHUNKS
-        """Chunks of the next read."""
 
     @property
     def reads_run(self) -> bool:
@@ -61,11 +57,8 @@ class OpenedLog:
             self.frozen = news.frozen
         for chunk in news.chunks:
             self.text.append(chunk)
-        size = sum(len(chunk.data) for chunk in news.chunks)
-        if size:
-            self.limit = max(FIRST_CHUNKS, PAGE_BYTES * len(news.chunks) // size)
         self.has_more = news.has_more
-        if news.kept is not None and (gap := self.text.drop_middle(news.kept)):
+        if news.dropped and (gap := self.text.drop_middle(*news.dropped)):
             self.search.drop(*gap)
 
     def show(self, criteria: Criteria) -> None:

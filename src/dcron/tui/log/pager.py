@@ -4,20 +4,18 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from dcron.errors import DcronError
-from dcron.safetext import NAME_CELLS, safe, safe_line
-from dcron.store.output import HEAD_BYTES, TAIL_BYTES
+from dcron.services.log import RunLog
 from dcron.tui.log.lines import GAP, log_line
 from dcron.tui.log.opened import OpenedLog
 from dcron.tui.log.search import ALL
-from dcron.tui.log.source import RunLog
-
-WHOLE_LINE = HEAD_BYTES + TAIL_BYTES
+from dcron.values.safe_text import NAME_CELLS, safe, safe_line
 
 
 def pager_command() -> list[str]:
@@ -27,13 +25,13 @@ def pager_command() -> list[str]:
 
 def whole_log(log: RunLog, run_id: int) -> Iterator[str]:
     """Yield all kept lines of a run, inert and in full length."""
-    run, now = log.find_run(run_id)
+    run, now = log.find_run(run_id), log.now()
     yield f"{safe(run.task, NAME_CELLS)}, run {run.id}"
     opened = OpenedLog(run, now, ALL)
     while opened.has_more:
-        opened.take(log.news(run_id, opened.text.end, opened.limit, with_run=False))
+        opened.take(log.news(run_id, opened.text.end, with_run=False))
     for number in range(len(opened.text)):
-        raw = opened.text.raw(number, WHOLE_LINE)
+        raw = opened.text.raw(number, sys.maxsize)
         is_gap = raw.kind == GAP
         yield log_line(raw, number, colours=False).text if is_gap else safe_line(raw.data, None)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult, SuspendNotSupported
@@ -16,22 +16,21 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from dcron.errors import DcronError, UsageError
-from dcron.safetext import safe, shorten
-from dcron.tui.database_thread import DatabaseThread
-from dcron.tui.health import Health
-from dcron.tui.hints import fitting_hints
-from dcron.tui.keynames import key_of, with_keys
+from dcron.services.log import News, RunLog, Which
+from dcron.tui.dialogs.prompt import LONGEST, Prompt
+from dcron.tui.dialogs.suspend import suspended
+from dcron.tui.keys.hints import fitting_hints
+from dcron.tui.keys.keynames import key_of, with_keys
 from dcron.tui.log.header import filters, following, lost, title
 from dcron.tui.log.lines import LogLine
 from dcron.tui.log.opened import FINISHED_EVERY, RUN_EVERY, OpenedLog
 from dcron.tui.log.pager import page, pager_command, save_log, whole_log
-from dcron.tui.log.prompt import LogPrompt
 from dcron.tui.log.search import ALL, Criteria, Needle
-from dcron.tui.log.source import News, RunLog, Which
 from dcron.tui.log.view import LogView
-from dcron.tui.suspend import suspended
+from dcron.tui.reads.database_thread import DatabaseThread
+from dcron.tui.reads.health import Health
+from dcron.values.safe_text import safe, shorten
 
-T = TypeVar("T")
 COPIED_BYTES = 64 * 1024
 """Most bytes that terminals take into the clipboard."""
 LOW = 8
@@ -103,9 +102,6 @@ class LogScreen(Screen[None]):
         """Whether all output was read once. From then on only the person moves the lines."""
         self._criteria = ALL
         self._colours = False
-        self._left_at = 0
-        """The number of rows when following ended."""
-        self._followed = True
         self._seek: tuple[int, bool] | None = None
         """The row from which on a hit is sought, and whether downwards."""
         self._anchor: tuple[int, int, bool] | None = None
@@ -113,12 +109,12 @@ class LogScreen(Screen[None]):
         self._next_read: Timer | None = None
         self._next_search: Timer | None = None
         self._error = ""
-        self._shown = Content(""), Content("")
+        self.prompt = Prompt()
 
     def compose(self) -> ComposeResult:
         yield Static(id="log-title")
         yield LogView(self._zone)
-        yield LogPrompt()
+        yield self.prompt
         yield Static(id="log-hints")
 
     @property
@@ -183,12 +179,9 @@ class LogScreen(Screen[None]):
         log = self._opened
         if log is None or self._is_opening:
             return
-        run_id, end, limit, with_run = log.run.id, log.text.end, log.limit, log.reads_run
+        run_id, end, with_run = log.run.id, log.text.end, log.reads_run
         self.thread.ask(
-            "read",
-            lambda source: source.news(run_id, end, limit, with_run=with_run),
-            self._take,
-            self._failed,
+            "read", lambda log: log.news(run_id, end, with_run=with_run), self._take, self._failed
         )
 
     def _failed(self, error: DcronError) -> None:
@@ -222,20 +215,20 @@ class LogScreen(Screen[None]):
         log.search_on()
         lines = self.lines
         lines.show(log.search.rows, log.search.hits, self._line_at)
-        if self._anchor and log.search.has_passed(self._anchor[0]):
+        if self._anchor and log.search.is_done(self._anchor[0] + 1):
             start, below_top, is_marked = self._anchor
             self._anchor = None
             if not lines.follow:
-                lines.keep_in_sight(log.search.rows.at(start), below_top, marked=is_marked)
+                lines.keep_in_sight(lines.row_at(start), below_top, marked=is_marked)
         if not self._is_settled and not log.has_more:
             self._is_settled = True
             if log.run.state.is_final:  # there is nothing to follow
                 lines.follow = False
-                self._left_at = lines.rows
+            lines.left_at = lines.rows
         self._seek_on()
         if not log.is_searched:
             self._search_later()
-        self._moved()
+        self._draw_status()
 
     def _search_later(self) -> None:
         def search() -> None:
@@ -250,35 +243,25 @@ class LogScreen(Screen[None]):
         assert self._opened
         return self._opened.text.line(start, colours=self._colours)
 
-    @on(LogView.Moved)
-    def _moved(self) -> None:
-        """Count the rows from the end of following on."""
-        lines = self.lines
-        if self._opened and self._is_settled and not lines.follow and self._followed:
-            self._left_at = lines.rows
-        self._followed = lines.follow
-        self._draw_status()
-
     # The lines above and below -----------------------------------------------------------------------
 
     def _tick(self) -> None:
         if self._opened is None or not self._opened.run.state.is_final or self.thread.health.is_old:
             self._draw_status()
 
+    @on(LogView.Moved)
     def _draw_status(self) -> None:
-        if not self.is_mounted:
-            return
-        shown = Content(self._title()), self._hint()
-        if shown != self._shown:
-            self._shown = shown
-            for name, text in zip(("#log-title", "#log-hints"), shown, strict=True):
-                self.query_one(name, Static).update(text, layout=False)
+        if self.is_mounted:
+            for name, text in (("#log-title", Content(self._title())), ("#log-hints", self._hint())):
+                shown = self.query_one(name, Static)
+                if text != shown.content:
+                    shown.update(text, layout=False)
 
     def _title(self) -> str:
         if self._opened is None:
             return shorten(f" {safe(self._error)}" if self._error else " ...", self.size.width)
         lines, log = self.lines, self._opened
-        new = max(0, lines.rows - self._left_at) if not lines.follow else 0
+        new = 0 if lines.follow else max(0, lines.rows - lines.left_at)
         follow = following(log, follows=lines.follow, new=new, key=key_of(self, "log.follow"))
         return title(log, follow, time.monotonic(), self.size.width)
 
@@ -296,8 +279,7 @@ class LogScreen(Screen[None]):
 
     def holds(self, event: events.Event) -> bool:
         """Hold keys until the lines that they are for are read, and the sought hit is found."""
-        is_prompting = self.query_one(LogPrompt).display
-        if not isinstance(event, events.Key) or is_prompting or self.thread.health.lost_at is not None:
+        if not isinstance(event, events.Key) or self.prompt.is_open or self.thread.health.lost_at is not None:
             return False
         bound = self.active_bindings.get(event.key)
         if (bound and bound.binding.action in ("back", "leave")) or self._error:
@@ -335,26 +317,31 @@ class LogScreen(Screen[None]):
 
     def action_search(self) -> None:
         """Ask for a text to search."""
-        self.query_one(LogPrompt).ask("/", "search")
+        self._ask("/", "search", self._search)
 
     def action_filter(self) -> None:
         """Ask for a text; lines without it are hidden."""
-        self.query_one(LogPrompt).ask("&", "only lines with")
+        self._ask("&", "only lines with", self._filter)
 
-    def on_log_prompt_entered(self, message: LogPrompt.Entered) -> None:
-        """Search or filter; an empty text ends the search or the filter."""
-        self.set_focus(self.lines)  # at once: the next key may have arrived already
-        if message.text is None:
-            return
-        if message.sign == ">":
-            self._save_to(message.text.strip())
-            return
-        needle = Needle(message.text) if message.text else None
-        if message.sign == "&":
-            self._change(replace(self._criteria, filter=needle))
-        else:
-            self._seek = (self.lines.top, True) if needle else None
-            self._change(replace(self._criteria, sought=needle))
+    def _ask(self, sign: str, what: str, take: Callable[[str], None], text: str = "") -> None:
+        """Ask for a text, and hand it on inert."""
+
+        def done(answer: str | None) -> None:
+            self.prompt.close()
+            self.set_focus(self.lines)  # at once: the next key may have arrived already
+            if answer is not None:
+                take(safe(answer, LONGEST))
+
+        self.prompt.open(sign, text, what=f" {what}", done=done)
+
+    def _search(self, text: str) -> None:
+        """Search the text; an empty one ends the search."""
+        self._seek = (self.lines.top, True) if text else None
+        self._change(replace(self._criteria, sought=Needle(text) if text else None))
+
+    def _filter(self, text: str) -> None:
+        """Show only lines with the text; an empty one ends the filter."""
+        self._change(replace(self._criteria, filter=Needle(text) if text else None))
 
     def _change(self, criteria: Criteria) -> None:
         """Show other lines. The marked line, or the top one, stays in sight."""
@@ -410,7 +397,7 @@ class LogScreen(Screen[None]):
             self._toast(f"no line contains {needle.text}")
         elif self.lines.marked is None:
             hits = log.search.hits
-            self.lines.to_row(log.search.rows.at(hits.start(len(hits) - 1 if down else 0)))
+            self.lines.to_row(self.lines.row_at(hits[-1 if down else 0]))
         else:
             up, over = "no more below; {log.previous-hit} goes up", "no more above; {log.next-hit} goes down"
             self._toast(with_keys(self, up if down else over))
@@ -472,15 +459,12 @@ class LogScreen(Screen[None]):
 
     def action_save(self) -> None:
         """Ask for the file in which to save the log."""
-        self._ask_for_file("")
-
-    def _ask_for_file(self, name: str) -> None:
-        self.query_one(LogPrompt).ask(">", "save to the file", name)
+        self._ask(">", "save to the file", self._save_to)
 
     def _save_to(self, name: str) -> None:
-        if self._opened is None or not name:
+        if self._opened is None or not name.strip():
             return
-        run_id, path = self._opened.run.id, Path(name).expanduser()
+        run_id, path = self._opened.run.id, Path(name.strip()).expanduser()
 
         def save(log: RunLog) -> int:
             try:
@@ -491,8 +475,8 @@ class LogScreen(Screen[None]):
         def refused(error: DcronError) -> None:
             """Show the error, and the typed name again to correct it."""
             self._toast(f"not saved: {error}")
-            if self.is_current and not self.query_one(LogPrompt).display:
-                self._ask_for_file(name)
+            if self.is_current and not self.prompt.is_open:
+                self._ask(">", "save to the file", self._save_to, name)
 
         def saved(size: int) -> None:
             self._toast(f"saved {size:,} bytes to {path}")

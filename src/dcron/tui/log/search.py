@@ -6,7 +6,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from dcron.tui.log.lines import ERR, GAP, OUT, RawLine, shown
 from dcron.tui.log.text import LogText, line_starts
@@ -69,88 +68,42 @@ class Criteria:
 ALL = Criteria()
 
 
-class Rows(Protocol):
-    """Lines in order, by the bytes at which they begin."""
-
-    def __len__(self) -> int:
-        """Return the number of lines."""
-
-    def start(self, number: int, /) -> int:
-        """Return the byte at which a line begins."""
-
-    def at(self, start: int, /) -> int:
-        """Return the number of the line that begins at this byte, or of the next one."""
-
-
-class Matches:
-    """Lines that were found, in order, by the bytes at which they begin."""
-
-    def __init__(self) -> None:
-        self._starts = array("q")
-
-    def __len__(self) -> int:
-        return len(self._starts)
-
-    def start(self, number: int) -> int:
-        """Return the byte at which a line begins."""
-        return self._starts[number]
-
-    def at(self, start: int) -> int:
-        """Return the number of the line that begins at this byte, or of the next one."""
-        return bisect_left(self._starts, start)
-
-    def add(self, starts: Sequence[int]) -> None:
-        """Add lines at the end."""
-        self._starts.extend(starts)
-
-    def drop(self, begin: int, end: int) -> None:
-        """Forget the lines that begin in these bytes."""
-        del self._starts[self.at(begin) : self.at(end)]
-
-
 class Search:
-    """The lines that a filter leaves, and those of them that contain the searched text."""
+    """The lines that a filter leaves, and those of them that contain the searched text.
+
+    Both are lists of the bytes at which the lines begin.
+    """
 
     def __init__(self, text: LogText, criteria: Criteria) -> None:
         """Nothing is searched yet."""
         self._text = text
         self.criteria = criteria
-        self.hits = Matches()
+        self.rows = array("Q") if criteria.filters else text.starts
+        """The shown lines."""
+        self.hits = array("Q")
         """The lines with the searched text."""
-        self._rows = Matches()
         self._next = 0
         """The beginning of the first line that was not searched."""
 
-    @property
-    def rows(self) -> Rows:
-        """The shown lines."""
-        return self._rows if self.criteria.filters else self._text
-
-    def has_passed(self, start: int) -> bool:
-        """Return whether the line that begins at this byte was searched."""
-        return self._is_idle or start < self._next
-
     def is_done(self, end: int) -> bool:
-        """Return whether all lines before this byte were searched."""
-        return self._is_idle or self._next >= end
+        """Return whether all lines that begin before this byte were searched."""
+        return self._next >= end or not (self.criteria.filters or self.criteria.sought)
 
     def step(self, end: int) -> None:
         """Search the lines before the byte `end`, for a short time."""
-        deadline = time.monotonic() + SLICE_SECONDS
+        deadline, text = time.monotonic() + SLICE_SECONDS, self._text
         while not self.is_done(end) and time.monotonic() < deadline:
-            kind, stop = self._text.stretch(self._next, BLOCK_BYTES)
-            stop = min(stop, end)
-            self._search(kind, self._next, stop)
-            self._next = stop
+            first, last = text.at(self._next), text.at(min(self._next + BLOCK_BYTES, end))
+            kind, last = text.stretch(first, max(first + 1, last))
+            self._next = text.stop(last - 1)
+            self._search(kind, text.starts[first], self._next)
 
     def drop(self, begin: int, end: int) -> None:
         """Forget the lines that begin in these bytes."""
-        for found in (self._rows, self.hits):
-            found.drop(begin, end)
-
-    @property
-    def _is_idle(self) -> bool:
-        return not (self.criteria.filters or self.criteria.sought)
+        if begin < self._next < end:
+            self._next = end
+        for found in (self.hits, *([self.rows] if self.criteria.filters else [])):
+            del found[bisect_left(found, begin) : bisect_left(found, end)]
 
     def _search(self, kind: int, begin: int, end: int) -> None:
         """Search lines of the same kind."""
@@ -162,12 +115,10 @@ class Search:
         if criteria.filters:
             needle = criteria.filter
             rows = _matches(needle, data, begin) if needle else line_starts(data, begin)
-            self._rows.add(rows)
+            self.rows.extend(rows)
         if criteria.sought:
             hits = _matches(criteria.sought, data, begin)
-            if criteria.filter:
-                hits = sorted(set(rows).intersection(hits))
-            self.hits.add(hits)
+            self.hits.extend(sorted(set(rows).intersection(hits)) if criteria.filter else hits)
 
 
 def _matches(needle: Needle, data: bytes, begin: int) -> Sequence[int]:

@@ -1,6 +1,7 @@
 """The lines of a log on the screen. Only the visible ones are drawn."""
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from datetime import tzinfo
 from typing import ClassVar
 
@@ -12,10 +13,10 @@ from textual.scroll_view import ScrollView
 from textual.scrollbar import ScrollTo, ScrollUp
 from textual.strip import Strip
 
-from dcron.safetext import cells
 from dcron.tui.log.drawing import Brush, Margin
 from dcron.tui.log.lines import LogLine, breaks
-from dcron.tui.log.search import Matches, Needle, Rows
+from dcron.tui.log.search import Needle
+from dcron.values.safe_text import cells
 
 WHEEL = 3
 """Rows per notch of the mouse wheel."""
@@ -62,14 +63,16 @@ class LogView(ScrollView, can_focus=True):
         super().__init__()
         self._zone = zone
         self.rows = 0
+        self.left_at = 0
+        """The number of rows when following ended."""
         self.follow = False
         self.wraps = False
         self.times = False
         self.sought: Needle | None = None
         self._line_at: Callable[[int], LogLine] | None = None
-        self._shown: Rows = Matches()
-        """The lines of the rows. There may be more of them before the next call of `show`."""
-        self._hits: Rows = Matches()
+        self._shown: Sequence[int] = ()
+        """The beginnings of the rows. There may be more of them before the next call of `show`."""
+        self._hits: Sequence[int] = ()
         self._marked: int | None = None
         """The beginning of the line that was found or clicked."""
         self._top_start = 0
@@ -82,12 +85,12 @@ class LogView(ScrollView, can_focus=True):
 
     # Content -----------------------------------------------------------------------------------------
 
-    def show(self, rows: Rows, hits: Rows, line_at: Callable[[int], LogLine]) -> None:
-        """Show these rows. `line_at` returns the line that begins at a byte."""
+    def show(self, rows: Sequence[int], hits: Sequence[int], line_at: Callable[[int], LogLine]) -> None:
+        """Show the rows that begin at these bytes. `line_at` returns the line that begins at a byte."""
         self._shown, self._hits, self._line_at = rows, hits, line_at
         self.rows = len(rows)
         self._measure()
-        top = rows.at(self._top_start)
+        top = bisect_left(rows, self._top_start)
         if self.follow:
             self.to_end()
         elif top != self.top:
@@ -101,22 +104,26 @@ class LogView(ScrollView, can_focus=True):
 
     def clear(self) -> None:
         """Forget the rows: another log is opened."""
-        self._shown, self.rows, self._widest, self._marked, self._top_start = Matches(), 0, 0, None, 0
+        self._shown, self.rows, self._widest, self._marked, self._top_start = (), 0, 0, None, 0
 
     def line(self, row: int) -> LogLine | None:
         """Return the line of a row; None if there is no such row."""
-        return self._line_at(self._shown.start(row)) if self._line_at and 0 <= row < self.rows else None
+        return self._line_at(self._shown[row]) if self._line_at and 0 <= row < self.rows else None
 
     def start(self, row: int) -> int | None:
         """Return the byte at which the line of a row begins; None if there is no such row."""
-        return self._shown.start(row) if 0 <= row < self.rows else None
+        return self._shown[row] if 0 <= row < self.rows else None
+
+    def row_at(self, start: int) -> int:
+        """Return the row of the line that begins at this byte, or of the next one."""
+        return bisect_left(self._shown, start)
 
     @property
     def marked(self) -> int | None:
         """The row of the line that was found or clicked."""
         if self._marked is None:
             return None
-        row = self._shown.at(self._marked)
+        row = self.row_at(self._marked)
         return row if self.start(row) == self._marked else None
 
     def mark(self, row: int | None) -> None:
@@ -200,7 +207,7 @@ class LogView(ScrollView, can_focus=True):
     def stop_following(self) -> None:
         """Stay here when more output comes."""
         if self.follow:
-            self.follow = False
+            self.follow, self.left_at = False, self.rows
             self.post_message(self.Moved())
 
     def _place(self, row: int, skip: int) -> None:
@@ -358,6 +365,6 @@ class LogView(ScrollView, can_focus=True):
     def hit_from(self, row: int, *, down: bool) -> int | None:
         """Return the first hit at this row or below; without `down`, the last one above."""
         start = self.start(row)
-        at = len(self._hits) if start is None else self._hits.at(start)
+        at = len(self._hits) if start is None else bisect_left(self._hits, start)
         at = at if down else at - 1
-        return self._shown.at(self._hits.start(at)) if 0 <= at < len(self._hits) else None
+        return self.row_at(self._hits[at]) if 0 <= at < len(self._hits) else None

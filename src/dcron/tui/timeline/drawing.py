@@ -6,9 +6,9 @@ from itertools import groupby
 from statistics import median
 
 from dcron.model import RunState
-from dcron.policy.start_times import Filled, StartSpan
+from dcron.policy.forecast.start_times import Filled, StartSpan
 from dcron.services.dashboard import TimelineRow
-from dcron.tui.cells import Cell, parted
+from dcron.tui.table.cells import Cell, parted
 
 NOW = "|"
 ONE, MANY, SKIPPED, LATE = "^", "=", ".", "!"

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from dcron.policy.start_times import StartSpan
+from dcron.policy.forecast.start_times import StartSpan
 
 AHEAD = timedelta(hours=24)
 LEAD = timedelta(hours=1)

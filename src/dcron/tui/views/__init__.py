@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from dcron.tui.pane import Pane
+    from dcron.tui.table.pane import Pane
 
 
 @dataclass(frozen=True)

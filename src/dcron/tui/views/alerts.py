@@ -11,12 +11,12 @@ from textual.binding import Binding, BindingType
 from dcron.presentation import alerts as words
 from dcron.presentation import humanize
 from dcron.presentation.alerts import AlertFacts
-from dcron.store.search_terms import Term
 from dcron.tui.actions import alerts
-from dcron.tui.cells import Cell, cell
-from dcron.tui.columns import Column, name_column
-from dcron.tui.pane import TablePane
-from dcron.tui.table import RowTable
+from dcron.tui.table.cells import Cell, cell
+from dcron.tui.table.columns import Column, name_column
+from dcron.tui.table.pane import TablePane
+from dcron.tui.table.table import RowTable
+from dcron.values.lists import Term
 
 
 class AlertsPane(TablePane):

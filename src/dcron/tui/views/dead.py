@@ -9,11 +9,11 @@ from textual.binding import Binding, BindingType
 from dcron.model import Run
 from dcron.presentation import humanize
 from dcron.services.dashboard import FirstDeadLetters
-from dcron.store.listings import DeadLettersPage, DeadTask
 from dcron.tui.actions import runs
-from dcron.tui.cells import EMPTY, Cell, cell, run_status
-from dcron.tui.columns import Column, name_column
+from dcron.tui.table.cells import EMPTY, Cell, cell, run_status
+from dcron.tui.table.columns import Column, name_column
 from dcron.tui.views.run_list import PAGE, RunListPane
+from dcron.values.lists import DeadLettersPage, DeadTask
 
 
 class DeadPane(RunListPane):

@@ -10,17 +10,16 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Run
 from dcron.presentation import humanize
-from dcron.services.dashboard import Dashboard
-from dcron.store.listings import DeadTask
-from dcron.store.search_terms import RUN_FIELDS, Term
+from dcron.services.dashboard import RUN_TERMS, Dashboard
 from dcron.tui.actions import dead_letters, runs
-from dcron.tui.cells import EMPTY, Cell, cell
-from dcron.tui.columns import Column, name_column
-from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
-from dcron.tui.filters import parse_run_filter
-from dcron.tui.pane import TablePane
-from dcron.tui.table import RowTable
+from dcron.tui.table.cells import EMPTY, Cell, cell
+from dcron.tui.table.columns import Column, name_column
+from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
+from dcron.tui.table.filters import parse_run_filter
+from dcron.tui.table.pane import TablePane
+from dcron.tui.table.table import RowTable
 from dcron.tui.views.dead import DeadPane
+from dcron.values.lists import DeadTask, Term
 
 SHARE = 20
 """Reading that took one second is repeated after this many seconds at the earliest."""
@@ -76,7 +75,7 @@ class DeadTasksPane(TablePane):
 
     def filter_fields(self) -> Collection[str]:
         """Return the fields of runs."""
-        return RUN_FIELDS
+        return RUN_TERMS
 
     def refresh_data(self) -> None:
         """Read the tasks, unless reading took long and was a short time ago."""

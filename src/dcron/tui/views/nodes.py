@@ -11,17 +11,18 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from dcron.model import Node, NodeState
+from dcron.policy.conditions.nodes import is_clock_off
 from dcron.presentation import humanize
 from dcron.services.dashboard import FleetFigures
-from dcron.store.search_terms import Term
 from dcron.tui.actions import nodes
 from dcron.tui.actions.nodes import LIVING
-from dcron.tui.cells import EMPTY, Cell, cell, slots_cell
-from dcron.tui.columns import Column, name_column
 from dcron.tui.fleet.panel import FleetPanel
-from dcron.tui.fleet.states import STYLES, is_off
-from dcron.tui.pane import TablePane
-from dcron.tui.table import RowTable
+from dcron.tui.fleet.states import STYLES
+from dcron.tui.table.cells import EMPTY, Cell, cell, slots_cell
+from dcron.tui.table.columns import Column, name_column
+from dcron.tui.table.pane import TablePane
+from dcron.tui.table.table import RowTable
+from dcron.values.lists import Term
 
 FIGURES_EVERY = 5.0
 """Least seconds between two readings of the figures of the fleet."""
@@ -95,6 +96,9 @@ class NodesPane(TablePane):
         return Cell(self.host.signs[style], style)
 
     def _slots(self, node: Node, now: datetime) -> Cell:
+        if node.unheard_since:
+            seconds = (now - node.unheard_since).total_seconds()
+            return Cell(f"{node.unheard} unheard {humanize.rough_span(seconds)}", "lost")
         return slots_cell(node.used_slots, node.slots, unicode=self.host.settings.unicode)
 
     def refresh_data(self) -> None:
@@ -160,7 +164,7 @@ def _key(node: Node, order: str, now: datetime) -> tuple[object, ...]:
 
 
 def _is_trouble(node: Node, now: datetime) -> bool:
-    return node.state(now) in (NodeState.LATE, NodeState.DEAD) or is_off(node)
+    return node.state(now) in (NodeState.LATE, NodeState.DEAD) or is_clock_off(node)
 
 
 def _state(node: Node, now: datetime) -> Cell:
@@ -179,7 +183,7 @@ def _lease(node: Node, now: datetime) -> Cell:
 def _clock(node: Node, now: datetime) -> Cell:
     if node.clock_offset is None:
         return EMPTY
-    mark = "!" if is_off(node) else ""
+    mark = "!" if is_clock_off(node) else ""
     return Cell(f"{node.clock_offset:+.1f}s{mark}", "late" if mark else "")
 
 

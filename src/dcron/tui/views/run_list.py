@@ -7,12 +7,13 @@ from typing import Any
 from textual import on
 
 from dcron.model import Run
-from dcron.store.search_terms import RUN_FIELDS, Term
+from dcron.services.dashboard import RUN_TERMS
 from dcron.tui.actions import runs
-from dcron.tui.cells import Cell, run_status
-from dcron.tui.filters import parse_run_filter
-from dcron.tui.pane import TablePane
-from dcron.tui.table import RowTable
+from dcron.tui.table.cells import Cell, run_status
+from dcron.tui.table.filters import parse_run_filter
+from dcron.tui.table.pane import TablePane
+from dcron.tui.table.table import RowTable
+from dcron.values.lists import Term
 
 PAGE = 200
 MOST = 100_000
@@ -37,7 +38,7 @@ class RunListPane(TablePane):
 
     def filter_fields(self) -> Collection[str]:
         """Return the fields of runs."""
-        return RUN_FIELDS
+        return RUN_TERMS
 
     @property
     def hides_rows(self) -> bool:

@@ -8,17 +8,16 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from dcron.model import Run, RunState
-from dcron.policy.freezes import NEVER
-from dcron.policy.lateness import frozen_for
+from dcron.policy.conditions.lateness import frozen_for
+from dcron.policy.starting.freezes import NEVER
 from dcron.presentation import humanize
 from dcron.services.dashboard import Dashboard, LatestRuns
-from dcron.store.listings import RunListFilter, RunsPage
 from dcron.tui.actions import runs
-from dcron.tui.cells import EMPTY, Cell, cell, run_status
-from dcron.tui.columns import Column, name_column
-from dcron.tui.compare import compare
-from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
+from dcron.tui.table.cells import EMPTY, Cell, cell, run_status
+from dcron.tui.table.columns import Column, name_column
+from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.views.run_list import PAGE, RunListPane
+from dcron.values.lists import RunListFilter, RunsPage
 
 
 class RunsPane(RunListPane):
@@ -29,9 +28,6 @@ class RunsPane(RunListPane):
         Binding("K", "cancel", "cancel", id="runs.cancel"),
         Binding("t", "retry", "retry", id="runs.retry"),
         Binding("D", "dismiss", "dismiss", id="runs.dismiss", show=False),
-        Binding(
-            "equals_sign", "compare", "compare two marked", id="runs.compare", show=False, key_display="="
-        ),
     ]
 
     def __init__(
@@ -61,7 +57,7 @@ class RunsPane(RunListPane):
             Column(
                 "trigger", "trigger", 8, lambda run, _: cell(humanize.trigger(run)), rank=5, from_width=90
             ),
-            Column("reason", "reason", 24, _reason, rank=6, grows=True),
+            Column("reason", "reason", 24, self._reason, rank=6, grows=True),
         )
 
     def counter(self, text: str) -> Callable[[Dashboard], FilterCount]:
@@ -130,8 +126,10 @@ class RunsPane(RunListPane):
             return EMPTY
         return Cell(humanize.until_start(run.due_at, now, frozen_for(run, self._frozen)))
 
-    def action_compare(self) -> None:
-        compare(self.host, self.table.chosen_rows())
+    def _reason(self, run: Run, now: datetime) -> Cell:
+        if since := humanize.not_heard_of(run, self.host.zone, now):
+            return Cell(since, "lost")
+        return cell(run.reason, "quiet")
 
     def action_cancel(self) -> None:
         chosen: list[Any] = self.table.chosen_rows()
@@ -146,7 +144,3 @@ def _result(run: Run, now: datetime) -> Cell:
 def _took(run: Run, now: datetime) -> Cell:
     seconds = run.duration(now)
     return EMPTY if seconds is None else Cell(humanize.took(seconds))
-
-
-def _reason(run: Run, _: datetime) -> Cell:
-    return cell(run.reason, "quiet")

@@ -11,22 +11,31 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Task
 from dcron.presentation import statistics
-from dcron.services.dashboard import BY_PREFIX, ORDERS, Dashboard, TaskDetail, TaskRows
-from dcron.services.task_rows import TaskRow
-from dcron.store.search_terms import TASK_FIELDS, Term
+from dcron.services.dashboard import ORDERS, TASK_TERMS, Dashboard, TaskDetail, TaskRows
+from dcron.services.tasks.rows import TaskRow
 from dcron.tui.actions import runs, tasks
 from dcron.tui.actions.why import explain
-from dcron.tui.cells import EMPTY, Cell, cell, last_cell, next_cell, owner_cell, spark, task_status
-from dcron.tui.columns import Column, name_column
-from dcron.tui.detail_panel import DetailPanel
-from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
-from dcron.tui.filters import parse_task_filter
 from dcron.tui.grouping import Grouping, with_heads
 from dcron.tui.history import undoing
-from dcron.tui.keynames import with_keys
-from dcron.tui.pane import TablePane
-from dcron.tui.table import HeadId, RowTable
-from dcron.tui.task_sections import brief_sections
+from dcron.tui.keys.keynames import with_keys
+from dcron.tui.table.cells import (
+    EMPTY,
+    Cell,
+    cell,
+    last_cell,
+    next_cell,
+    owner_cell,
+    spark,
+    task_status,
+)
+from dcron.tui.table.columns import Column, name_column
+from dcron.tui.table.detail_panel import DetailPanel
+from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
+from dcron.tui.table.filters import parse_task_filter
+from dcron.tui.table.pane import TablePane
+from dcron.tui.table.table import HeadId, RowTable
+from dcron.tui.views.task_sections import brief_sections
+from dcron.values.lists import Term
 
 NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
 STATISTICS_FROM = 155
@@ -135,7 +144,7 @@ class TasksPane(TablePane):
 
     def filter_fields(self) -> Collection[str]:
         """Return the fields of tasks."""
-        return TASK_FIELDS
+        return TASK_TERMS
 
     def _sign(self, row: TaskRow, now: datetime) -> Cell:
         style = task_status(row, now).style
@@ -245,8 +254,10 @@ class TasksPane(TablePane):
         self.ask("keys", lambda board: board.label_keys(), self._choose_group)
 
     def _choose_group(self, keys: Sequence[str]) -> None:
-        choices = [*keys, BY_PREFIX, *([NO_GROUPS] if self.grouping.key else [])]
-        self.host.choose("group by", choices, self._group_by)
+        if choices := [*keys, *([NO_GROUPS] if self.grouping.key else [])]:
+            self.host.choose("group by", choices, self._group_by)
+        else:
+            self.host.report("no task has a label to group by")
 
     def _group_by(self, key: str) -> None:
         self.grouping.by("" if key == NO_GROUPS else key)

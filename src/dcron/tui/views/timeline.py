@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import ClassVar
-from zoneinfo import ZoneInfo
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,21 +12,21 @@ from textual.content import Content
 from textual.widgets import Static
 
 from dcron.errors import DcronError, UsageError
-from dcron.policy.start_times import MINUTE, Minutes
+from dcron.policy.forecast.start_times import MINUTE, Minutes
 from dcron.presentation import humanize
-from dcron.safetext import safe
-from dcron.schedule import parse_time, zone
+from dcron.schedule.time_parser import parse_time
 from dcron.schedule.transitions import clock
+from dcron.schedule.zones import named_zone, zone
 from dcron.services.dashboard import BusiestMinute, Dashboard, TaskRows, TimelineRow
-from dcron.tui.cells import Cell, cell
-from dcron.tui.columns import GAP, Column
-from dcron.tui.filter_counts import MOST_COUNTED, FilterCount
-from dcron.tui.table import LOADING, MARK_CELLS
+from dcron.tui.table.cells import Cell, cell
+from dcron.tui.table.columns import GAP, Column
+from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
+from dcron.tui.table.table import LOADING, MARK_CELLS
 from dcron.tui.timeline.drawing import HEAT, heat_legend, now_sign, signs_cell, starts_text
-from dcron.tui.timeline.foot import Foot, busiest_texts
-from dcron.tui.timeline.load import LoadLine
+from dcron.tui.timeline.lines import Foot, LoadLine, busiest_texts
 from dcron.tui.timeline.scale import cell_for, header, span_at
 from dcron.tui.views.tasks import TasksPane
+from dcron.values.safe_text import safe
 
 STEP = timedelta(hours=6)
 FARTHEST = timedelta(days=366)
@@ -263,7 +262,7 @@ class TimelinePane(TasksPane):
             return
         now = self.host.health.now()
         try:
-            at = parse_time(text, self._jump_zone(), now) if text.strip() else now
+            at = parse_time(text, named_zone(self._here()), now) if text.strip() else now
         except DcronError as error:
             self.host.report_error(error)
             return
@@ -272,11 +271,8 @@ class TimelinePane(TasksPane):
         else:
             self._shift_to(at)
 
-    def _jump_zone(self) -> ZoneInfo:
-        return here if isinstance(here := self._here(), ZoneInfo) else zone("UTC")
-
     def action_clock_change(self) -> None:
-        now, here = self.host.health.now(), self._jump_zone()
+        now, here = self.host.health.now(), named_zone(self._here())
         shown = self._last_change  # a second key goes on from there
         after = shown if shown and self._span.begin <= shown < self._span.end else now + self._shift
         change = next(clock(here).transitions(after, now + FARTHEST + STEP), None)

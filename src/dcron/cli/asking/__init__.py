@@ -1,0 +1,1 @@
+"""What a command line says: its options, and what they choose."""

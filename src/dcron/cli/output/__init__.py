@@ -1,0 +1,1 @@
+"""What a verb prints, for people and for programs."""

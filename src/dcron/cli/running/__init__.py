@@ -1,0 +1,1 @@
+"""What every verb needs to run: its database, help, errors and waiting."""

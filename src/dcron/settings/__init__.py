@@ -1,0 +1,1 @@
+"""What the whole crontab says: its settings, and their values by label."""

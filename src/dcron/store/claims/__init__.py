@@ -1,0 +1,1 @@
+"""How an agent takes due runs, keeps them and ends them."""

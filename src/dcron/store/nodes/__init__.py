@@ -1,0 +1,1 @@
+"""Rows of nodes: their leases, epochs, clocks, and what they refuse."""

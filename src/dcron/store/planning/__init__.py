@@ -1,0 +1,1 @@
+"""Which runs come next: by the schedule, after other tasks, by events."""

@@ -1,0 +1,1 @@
+"""What goes of the history when it is old, and what is archived or held before."""

@@ -1,0 +1,1 @@
+"""Rows of runs: those that wait, their output, and why they cannot start."""

@@ -1,0 +1,1 @@
+"""Figures of each day and of now."""

@@ -1,0 +1,1 @@
+"""Rows of tasks, and of what they name: calendars, queues, channels, settings."""

@@ -1,0 +1,1 @@
+"""Windows over the screen, the prompt, and programs that take the terminal."""

@@ -1,0 +1,121 @@
+"""Input widgets: a line of text that is drawn inert, and a choice of words."""
+
+from typing import ClassVar, cast
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input
+
+from dcron.tui.host import Host
+from dcron.values.safe_text import safe, safe_characters
+
+LONGEST = 4096
+"""Most characters of a typed line; a longer text belongs into a file or an editor."""
+
+
+class Entry(Input):
+    """A line of text. It may hold foreign text, so each character is drawn inert."""
+
+    DEFAULT_CSS = """
+    Entry, Entry:focus { height: 1; border: none; padding: 0; background: $panel; }
+    Entry:focus { background: $row-cursor; }
+    Entry:ansi { text-style: underline; }
+    """
+
+    cuts = False
+    """Whether a pasted text is made inert, and cut off after `max_length` instead of refused."""
+
+    class Refused(Message):
+        """Posted when a pasted text is too long."""
+
+        def __init__(self, entry: "Entry", length: int) -> None:
+            """Of `length` characters."""
+            super().__init__()
+            self.entry = entry
+            self.length = length
+
+    @property
+    def _value(self) -> Text:
+        return Text(safe_characters(self.value), no_wrap=True, overflow="ignore", end="")
+
+    def _position_to_cell(self, position: int) -> int:
+        return cell_len(safe_characters(self.value[:position]))
+
+    def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        text = event.text.rstrip("\r\n").replace("\r\n", "\n").replace("\r", "\n")
+        if self.cuts and self.max_length:
+            text = safe(text)[: self.max_length - len(self.value)]
+        if len(self.value) + len(text) > LONGEST:
+            self.post_message(self.Refused(self, len(text)))
+        elif self.selection.is_empty:
+            self.insert_text_at_cursor(text)
+        else:
+            self.replace(text, *self.selection)
+
+
+class ChoiceEntry(Widget, can_focus=True):
+    """A choice of one of a few words, drawn as `[skip] queue replace`, or with `●` and `○`."""
+
+    DEFAULT_CSS = "ChoiceEntry { height: 1; }"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,space", "move(1)", "next choice", id="choice.next", show=False),
+        Binding("left", "move(-1)", "previous choice", id="choice.previous", show=False),
+    ]
+
+    class Changed(Message):
+        """Posted when another word was chosen."""
+
+        def __init__(self, choice: "ChoiceEntry") -> None:
+            """In this widget."""
+            super().__init__()
+            self.choice = choice
+
+    def __init__(self, choices: tuple[str, ...], value: str) -> None:
+        """Add `value` to the choices if it is none of them: it may have been written by hand."""
+        super().__init__()
+        self._choices = choices if value in choices else (*choices, value)
+        self.value = value
+
+    def set(self, value: str) -> None:
+        """Choose a word."""
+        self.value = value
+        self.refresh()
+        self.post_message(self.Changed(self))
+
+    def action_move(self, by: int) -> None:
+        self.set(self._choices[(self._choices.index(self.value) + by) % len(self._choices)])
+
+    def on_key(self, event: events.Key) -> None:
+        """Choose the next word that begins with the typed letter."""
+        letter = event.character
+        at = self._choices.index(self.value)
+        for word in (*self._choices[at + 1 :], *self._choices[:at]):
+            if letter and letter.isalpha() and word.startswith(letter):
+                event.stop()
+                self.set(word)
+                return
+
+    def render(self) -> Content:
+        """Return all words, the chosen one in brackets or with a full circle."""
+        has_unicode = cast("Host", self.app).settings.unicode
+        chosen_form, form = ("● {}  ", "○ {}  ") if has_unicode else ("[{}]", " {} ")
+        chosen = "bold reverse" if self.has_focus else "bold $text-primary"
+        words = [
+            (chosen_form.format(safe_characters(word)), chosen)
+            if word == self.value
+            else (form.format(word), "$foreground-muted")
+            for word in self._choices
+        ]
+        return Content.assemble(*words)
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the next word."""
+        self.action_move(1)

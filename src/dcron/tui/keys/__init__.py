@@ -1,0 +1,1 @@
+"""Keys, their names, and what is typed faster than the screen answers."""

@@ -1,0 +1,1 @@
+"""How the screen reads and writes the database without waiting for it."""

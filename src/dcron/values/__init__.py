@@ -1,0 +1,1 @@
+"""Values and texts: quantities, JSON, and text that is safe to show."""
