@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text, update
 
+from dcron.agent.notifier import alert_items
 from dcron.model import Alert, ClosedAs, RunState, Task
 from dcron.presentation.alert_message import compose
 from dcron.schema.conditions import UNSENT
 from dcron.schema.tables import events, notifications
 from dcron.services.settings import SharedSettings
-from dcron.store import alert_facts
 from dcron.store.alerts import listing as alert_list
 from dcron.store.alerts import notifications as outbox
 from tests.contract.test_watch_job import WatchedStage, stage
@@ -44,7 +44,7 @@ def subjects(stage: WatchedStage) -> list[str]:
     with stage.database.write() as connection:
         query = select(*outbox.COLUMNS).where(text(UNSENT)).order_by(notifications.c.id)
         rows = [outbox.from_row(row) for row in connection.execute(query)]
-        items = alert_facts.read(connection, rows, stage.now)
+        items = alert_items(connection, rows, stage.now)
         connection.execute(update(notifications).values(sent_at=stage.now))
     return [compose([item]).subject.removeprefix("[dcron] ") for item in items]
 
@@ -85,7 +85,7 @@ def test_many_removed_tasks_are_not_said_to_have_recovered(stage: WatchedStage) 
     with stage.database.read() as connection:
         closed = select(*outbox.COLUMNS).where(notifications.c.kind == "closed")
         rows = [outbox.from_row(row) for row in connection.execute(closed)]
-        message = compose(alert_facts.read(connection, rows, stage.now))
+        message = compose(alert_items(connection, rows, stage.now))
     assert message.subject == "[dcron] 25 tasks REMOVED while failing"
     assert message.text.startswith("25 tasks removed while failing since 2027-")
     assert "recovered" not in message.text.lower()

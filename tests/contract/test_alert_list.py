@@ -10,9 +10,10 @@ from sqlalchemy import event, insert, select
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import Task
 from dcron.presentation import alerts as words
+from dcron.presentation import blame
 from dcron.schema.tables import changes, output, runs
 from dcron.services.alerts import Alerts
-from dcron.store import alert_causes
+from dcron.store.alerts import facts as alert_facts
 from dcron.store.alerts import listing as alert_list
 from tests.support.alerts import alert_row, insert_alert, insert_alerts
 from tests.support.stage import NOON, Stage
@@ -110,6 +111,12 @@ def test_what_is_not_open_cannot_be_acknowledged(stage: Stage) -> None:
 # What changed before it began --------------------------------------------------------------------------
 
 
+def text_of(stage: Stage) -> str:
+    found = blame.of(only(stage))
+    assert found
+    return found.text
+
+
 def test_a_change_of_the_task_after_its_last_success_is_blamed(stage: Stage) -> None:
     task = stage.task("backup", command="pg_dump shop")
     run_of(stage, task, "succeeded")
@@ -118,8 +125,10 @@ def test_a_change_of_the_task_after_its_last_success_is_blamed(stage: Stage) -> 
     stage.forward(minutes=14)
     failing(stage, stage.crontab.get("backup"))
     facts = only(stage)
-    assert facts.blame.text.startswith("began 13m 50s after a change by ann@desk")
-    assert facts.blame.difference == [
+    found = blame.of(facts)
+    assert found
+    assert found.text.startswith("began 13m 50s after a change by ann@desk")
+    assert found.difference == [
         "- pg_dump shop",
         "+ pg_dump -j8 shop",
         "+ env changed",
@@ -127,7 +136,7 @@ def test_a_change_of_the_task_after_its_last_success_is_blamed(stage: Stage) -> 
         "+ tries 2",
     ]
     assert facts.last_success.finished_at == NOON
-    assert "secret" not in facts.blame.sentence
+    assert "secret" not in found.sentence
 
 
 def test_a_change_before_the_last_success_is_not_blamed(stage: Stage) -> None:
@@ -138,14 +147,14 @@ def test_a_change_before_the_last_success_is_not_blamed(stage: Stage) -> None:
     run_of(stage, task, "succeeded")
     stage.forward(hours=1)
     failing(stage, task)
-    assert only(stage).blame is None
+    assert blame.of(only(stage)) is None
 
 
 def test_a_new_task_is_blamed_on_its_author(stage: Stage) -> None:
     task = stage.task("backup")
     stage.forward(minutes=1)
     failing(stage, task)
-    assert only(stage).blame.text.startswith("began 50s after it was added by ann@desk")
+    assert text_of(stage).startswith("began 50s after it was added by ann@desk")
 
 
 def test_an_alert_about_a_coming_run_began_when_it_was_opened(stage: Stage) -> None:
@@ -154,7 +163,7 @@ def test_an_alert_about_a_coming_run_began_when_it_was_opened(stage: Stage) -> N
     with stage.database.read() as connection:
         run_id = connection.scalar(select(runs.c.id).where(runs.c.task_id == task.id))
     insert_alert(stage.database, stage.now, task, kind="unserved", run_id=run_id, last_run_id=run_id)
-    assert only(stage).blame.text.startswith("began 1m 0s after it was added by ann@desk")
+    assert text_of(stage).startswith("began 1m 0s after it was added by ann@desk")
 
 
 def test_a_success_while_the_alert_is_open_is_no_guide_to_what_changed(stage: Stage) -> None:
@@ -165,7 +174,7 @@ def test_a_success_while_the_alert_is_open_is_no_guide_to_what_changed(stage: St
     insert_alert(stage.database, stage.now, task, kind="too-short", run_id=short, last_run_id=short)
     stage.forward(minutes=1)
     run_of(stage, task, "succeeded", owner=second)
-    assert only(stage).blame is None
+    assert blame.of(only(stage)) is None
 
 
 @pytest.mark.parametrize(
@@ -194,9 +203,7 @@ def test_else_what_is_new_since_the_last_success_is_blamed(
     )
     stage.forward(hours=1)
     failing(stage, task, owner=second, tzdata=tzdata)
-    blame = only(stage).blame
-    assert blame
-    assert blame.text.startswith(text)
+    assert text_of(stage).startswith(text)
 
 
 def test_a_removed_task_and_pruned_runs_leave_the_alert(stage: Stage) -> None:
@@ -221,7 +228,7 @@ def test_the_last_lines_of_the_output_are_read_from_its_end(stage: Stage) -> Non
             row | {"byte_offset": start, "data": text[start : start + 50]} for start in range(0, 790, 50)
         ]
         connection.execute(insert(output), chunks)
-        (facts,) = alert_causes.read(connection, [alert], NOON, with_output=True)
+        (facts,) = alert_facts.read(connection, [alert], NOON, with_output=True)
     assert list(facts.output) == [b"line %d" % number for number in range(80, 100)]
 
 

@@ -16,7 +16,8 @@ from dcron.model import LAST_RUN, Run, RunState
 from dcron.policy.starting.lanes import Lane
 from dcron.policy.statistics import Span
 from dcron.schema.tables import alerts as alerts_table
-from dcron.store import alert_causes, changes, history, listings, report_facts
+from dcron.store import changes, history, listings, report_facts
+from dcron.store.alerts import facts as alert_facts
 from dcron.store.alerts import flapping, notifications
 from dcron.store.alerts import listing as alert_list
 from dcron.store.alerts import rows as alerts
@@ -302,7 +303,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "alerts of a subject": lambda connection, stage: alert_list.open_of_subject(connection, "node:web-1"),
     "unacknowledged alerts": lambda connection, stage: alert_list.count_unacknowledged(connection, NOON),
     "the newest of them": lambda connection, stage: alert_list.unacknowledged(connection, NOON),
-    "facts of alerts": lambda connection, stage: alert_causes.read(
+    "facts of alerts": lambda connection, stage: alert_facts.read(
         connection, alert_list.page(connection, closed=False, limit=5), NOON, with_output=True
     ),
     "a look of the watch": lambda connection, stage: look_around(connection, stage, {}),

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dcron.model import Alert, Notification, Run, RunState, Trigger
+from dcron.policy.alert_facts import AlertFacts, Origin
+from dcron.policy.history import RecordedChange
 from dcron.presentation.alert_message import AlertItem, compose
-from dcron.presentation.alerts import AlertFacts
-from dcron.presentation.blame import Blame
 from dcron.values.safe_text import safe
 from tests.support.stage import NOON
 
@@ -44,20 +44,31 @@ def item(
     return AlertItem(Notification(**{**known, "facts": facts or {}}), found, NOON)
 
 
+def origin(**values: Any) -> Origin:
+    return Origin(run(**values), None, None, None)
+
+
+def change(
+    actor: str, before: dict[str, Any], after: dict[str, Any], *, seconds_before: int = 0
+) -> RecordedChange:
+    known: dict[str, Any] = dict.fromkeys(name for name in RecordedChange.__dataclass_fields__)
+    known |= {"id": 812, "at": NOON - timedelta(seconds=seconds_before), "actor": actor, "action": "set"}
+    return RecordedChange(**{**known, "before": before, "after": after})
+
+
 def test_one_failure_is_described_in_full() -> None:
-    blame = Blame(
-        NOON, "began 14m 2s after a change by anna@ops", ["- pg_dump shop", "+ pg_dump -j8 shop"], 812
+    edit = change(
+        "anna@ops", {"command": "pg_dump shop"}, {"command": "pg_dump -j8 shop"}, seconds_before=842
     )
-    good = run(
-        id=8000, state=RunState.SUCCEEDED, owner="web-1-00000000", finished_at=NOON - timedelta(days=1)
-    )
+    day_before = dict.fromkeys(("started_at", "finished_at"), NOON - timedelta(days=1))
+    good = origin(id=8000, state=RunState.SUCCEEDED, owner="web-1-00000000", **day_before)
     facts = AlertFacts(
         alert(times=3),
         run(),
         "UTC",
         good,
         NOON + timedelta(hours=1),
-        blame,
+        edit,
         [b"copying", b"\x1b[31mdisk full"],
     )
     message = compose([item(facts)])
@@ -217,9 +228,9 @@ def test_no_message_has_control_characters(
             alert(number, name, kind=text[:40] or "late", facts={"reason": text}),
             run(reason=text, owner=f"{text}-00000000"),
             "UTC",
-            run(owner=f"{text}-00000000", state=RunState.SUCCEEDED),
+            origin(owner=f"{text}-00000000", state=RunState.SUCCEEDED, started_at=None),
             NOON,
-            Blame(NOON, text, [text, text]),
+            change(text, {"command": text}, {"command": text[1:]}),
             output,
         )
         items.append(item(facts, number, kind))

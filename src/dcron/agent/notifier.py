@@ -26,7 +26,8 @@ from dcron.notifying.client import LIMIT
 from dcron.policy.channels import addresses_of, is_mail
 from dcron.presentation import alert_message, cron_mail
 from dcron.presentation.humanize import plural
-from dcron.store import alert_facts
+from dcron.store.alerts import facts as alert_facts
+from dcron.store.alerts import listing as alert_list
 from dcron.store.alerts import notifications, output_mail, undeliverable
 from dcron.store.alerts.notifications import OUTPUT, Claim
 from dcron.values.safe_text import safe
@@ -302,13 +303,22 @@ def _message(
     if group[0].kind == OUTPUT and notifications.TEST not in group[0].facts:
         message = _output_message(connection, group[0], sender)
     else:
-        message = alert_message.compose(alert_facts.read(connection, group, now))
+        message = alert_message.compose(alert_items(connection, group, now))
     return replace(
         message,
         id=message_id(group),
         to=addresses_of(channel) or message.to,
         facts={**message.facts, "notifications": [_facts(row) for row in group]},
     )
+
+
+def alert_items(connection: Connection, rows: Group, now: datetime) -> list[alert_message.AlertItem]:
+    """Return the notifications with what is known of their alerts. The number of statements is bounded."""
+    found = alert_list.by_ids(connection, {row.alert_id for row in rows if row.alert_id is not None})
+    is_detailed = len(found) <= alert_message.MOST_IN_FULL
+    facts = alert_facts.read(connection, found, now, with_output=is_detailed)
+    by_id = {each.alert.id: each for each in facts}
+    return [alert_message.AlertItem(row, by_id.get(row.alert_id or 0), now) for row in rows]
 
 
 def _output_message(connection: Connection, row: Notification, sender: str | None) -> Message:

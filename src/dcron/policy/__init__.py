@@ -6,6 +6,7 @@ from dcron.lazy import submodules
 
 if TYPE_CHECKING:
     from dcron.policy import (
+        alert_facts,
         channels,
         conditions,
         forecast,

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from dcron.presentation import (
         alert_message,
         alerts,
+        blame,
         cron_mail,
         differences,
         freezes,

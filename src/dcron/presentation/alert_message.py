@@ -8,8 +8,10 @@ from typing import Any
 
 from dcron.model import Alert, AlertKind, Notification, RunState
 from dcron.notifying import Message
+from dcron.policy.alert_facts import AlertFacts
 from dcron.presentation import alerts, humanize
-from dcron.presentation.alerts import AlertFacts
+from dcron.presentation.blame import Blame
+from dcron.presentation.blame import of as blame_of
 from dcron.presentation.humanize import plural
 from dcron.values.safe_text import safe, safe_line
 
@@ -72,6 +74,11 @@ class _News:
     def cause(self) -> str:
         """What is known of its cause, made inert."""
         return safe(alerts.cause(self.facts, self.now), _LINE_CELLS)
+
+    @property
+    def blame(self) -> Blame | None:
+        """What changed before it began."""
+        return blame_of(self.facts)
 
 
 def compose(items: Sequence[AlertItem]) -> Message:
@@ -183,7 +190,7 @@ def _together(group: Sequence[_News]) -> Iterator[str]:
     yield f"{plural(len(group), _noun(first.alert))} {still}{word} since {since}{_lost(group)}:"
     for each in group[:MOST_NAMED]:
         known = f": {each.cause}" if each.cause else ""
-        blame = each.facts.blame
+        blame = each.blame
         began = f"; {safe(blame.text, _LINE_CELLS)}" if blame and each.status != CLOSED else ""
         yield f"  {each.name}{known}{began}"
     if len(group) > MOST_NAMED:
@@ -224,7 +231,7 @@ def _in_full(news: _News) -> Iterator[str]:
 
 
 def _what_changed(news: _News) -> Iterator[str]:
-    if blame := news.facts.blame:
+    if blame := news.blame:
         yield f"changed    it {safe(blame.text, _LINE_CELLS)}{':' if blame.difference else ''}"
         yield from (f"           {safe(line, _LINE_CELLS)}" for line in blame.difference)
         if blame.change_id is not None:
@@ -271,7 +278,7 @@ def _facts(news: Sequence[_News]) -> Mapping[str, Any]:
 
 
 def _shape(news: _News) -> dict[str, Any]:
-    alert, run, blame = news.alert, news.facts.run, news.facts.blame
+    alert, run, blame = news.alert, news.facts.run, news.blame
     found = {
         "id": alert.id,
         "status": news.status,

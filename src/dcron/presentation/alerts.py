@@ -1,16 +1,15 @@
 """Format alerts for people: what is wrong, since when, and what changed before it began."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from dcron.model import LONGEST_DURATION, Alert, AlertKind, ClosedAs, Run
+from dcron.model import LONGEST_DURATION, Alert, AlertKind, ClosedAs
 from dcron.presentation import humanize
 from dcron.presentation.humanize import plural
 
 if TYPE_CHECKING:
-    from dcron.presentation.blame import Blame
+    from dcron.policy.alert_facts import AlertFacts
 
 _WORDS: Mapping[str, str] = {
     AlertKind.FAILING: "failing",
@@ -37,23 +36,6 @@ _TIMES = (
     ("lost_after", "counts as lost after"),
 )
 _OTHER_SUBJECTS = {"cluster": "the crontab"}
-
-
-@dataclass(frozen=True)
-class AlertFacts:
-    """An alert, and what is known of its task and its runs."""
-
-    alert: Alert
-    run: Run | None = None
-    """The last run that it is about; None where it was pruned, or is about none."""
-    timezone: str | None = None
-    """That of the task; None if it was removed."""
-    last_success: Run | None = None
-    """None where none of the latest runs succeeded."""
-    next_run_at: datetime | None = None
-    blame: "Blame | None" = None
-    output: Sequence[bytes] = ()
-    """The last lines that the run wrote; empty unless requested."""
 
 
 def word(kind: str) -> str:
@@ -95,7 +77,7 @@ def is_acknowledged(alert: Alert, now: datetime) -> bool:
     return alert.silent_until is None or alert.silent_until > now
 
 
-def cause(facts: AlertFacts, now: datetime) -> str:
+def cause(facts: "AlertFacts", now: datetime) -> str:
     """Return the known cause: `exit 3 on web-2 (run 8123)`; empty without any."""
     run, alert = facts.run, facts.alert
     parts = []
@@ -148,7 +130,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LONGEST_DURATION
 
 
-def sentence(facts: AlertFacts, now: datetime) -> str:
+def sentence(facts: "AlertFacts", now: datetime) -> str:
     """Return the alert in one sentence: `backup is failing since 2027-06-01 02:00 UTC: exit 3 …`."""
     alert = facts.alert
     times = f", {plural(alert.times, 'time')}" if alert.times > 1 else ""

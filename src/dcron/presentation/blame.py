@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dcron.model import Alert, Run, node_name
+from dcron.model import node_name
+from dcron.policy.alert_facts import AlertFacts, Origin
 from dcron.policy.history import RecordedChange
 from dcron.presentation import differences, humanize
 from dcron.values.unreadable import UnreadableTime
@@ -29,25 +30,9 @@ class Blame:
         return f"{self.text}: {' '.join(self.difference)}" if self.difference else self.text
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where a run ran, and what it had there."""
-
-    run: Run
-    version: str | None
-    """The release of the node; None if the node is unknown."""
-    began_at: datetime | None
-    """When the node started."""
-    tzdata: str | None
-
-
-def blame(
-    alert: Alert, change: RecordedChange | None, first_bad: Origin | None, success: Origin | None
-) -> Blame | None:
-    """Return the change of the task before its first bad run, else what is new about that run.
-
-    `success` is the last one of the task.
-    """
+def of(facts: AlertFacts) -> Blame | None:
+    """Return the change of the task before its first bad run, else what is new about that run."""
+    alert, change, first_bad, success = facts.alert, facts.change, facts.first_bad, facts.success
     run = first_bad.run if first_bad else None
     began = (run.started_at or min(run.due_at, alert.opened_at)) if run else alert.opened_at
     succeeded = success.run.started_at if success else None

@@ -8,14 +8,15 @@ from sqlalchemy import Connection
 
 from dcron.errors import NotFound, Refused
 from dcron.model import LAST_RUN, Alert
+from dcron.policy.alert_facts import AlertFacts
 from dcron.policy.selectors import Selector
 from dcron.policy.validation import require_text
 from dcron.presentation import alerts as words
-from dcron.presentation.alerts import AlertFacts
 from dcron.schedule.effort import repeatable
 from dcron.services import task_names
 from dcron.services.service import Service
-from dcron.store import alert_causes, audit_log
+from dcron.store import audit_log
+from dcron.store.alerts import facts as alert_facts
 from dcron.store.alerts import listing as alert_list
 
 OTHER_SUBJECTS = ("node:", "job:", "channel:", "cluster")
@@ -42,7 +43,7 @@ class Alerts(Service):
             found = alert_list.page(
                 connection, closed=closed, before_id=before_id, limit=limit, selector=selector
             )
-            return alert_causes.read(connection, found, now)
+            return alert_facts.read(connection, found, now)
 
     def count_unacknowledged(self, selector: Selector | None = None) -> int:
         """Return how many open alerts are unacknowledged; with a selector, of the tasks that it chooses."""
@@ -53,7 +54,7 @@ class Alerts(Service):
         """Return the open alerts of a task, the oldest first."""
         with self.database.read() as connection:
             found = alert_list.of_tasks(connection, [task_id]).get(task_id, [])
-            return alert_causes.read(connection, found, self.database.now(connection))
+            return alert_facts.read(connection, found, self.database.now(connection))
 
     def find(self, which: str) -> list[Alert]:
         """Return the open alerts of a task or a subject, or the alert of this number.

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from dcron.errors import UsageError
 from dcron.model import Freeze, Node, Run, Task, Trigger
+from dcron.policy.alert_facts import AlertFacts
 from dcron.policy.forecast.start_times import (
     MINUTE,
     Filled,
@@ -28,7 +29,6 @@ from dcron.policy.forecast.start_times import (
 from dcron.policy.starting import lanes, occurrences
 from dcron.policy.starting.freezes import NEVER, FrozenTime
 from dcron.policy.statistics import Statistics
-from dcron.presentation.alerts import AlertFacts
 from dcron.schedule.explain import explain
 from dcron.schedule.zones import zone
 from dcron.services import recent_statistics
@@ -36,7 +36,8 @@ from dcron.services.crontab import Crontab
 from dcron.services.recent_statistics import RecentStatistics
 from dcron.services.tasks import rows as task_rows
 from dcron.services.tasks.rows import TaskRow
-from dcron.store import alert_causes, freezes, listings, selectors
+from dcron.store import freezes, listings, selectors
+from dcron.store.alerts import facts as alert_facts
 from dcron.store.alerts import listing as alert_list
 from dcron.store.listings import LateTasks
 from dcron.store.nodes import rows as nodes
@@ -429,7 +430,7 @@ class Dashboard:
         """Return the newest open alerts, up to MOST_ALERTS."""
         with self.database.read() as connection:
             found = alert_list.page(connection, closed=False, limit=MOST_ALERTS)
-            return alert_causes.read(connection, found, self.database.now(connection))
+            return alert_facts.read(connection, found, self.database.now(connection))
 
     def fleet(self) -> FleetFigures:
         """Return the queues, the due runs, and the starts of the next hour as far as they can be counted."""

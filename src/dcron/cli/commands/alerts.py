@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dcron import presentation, services
+from dcron import policy, presentation, services
 from dcron.cli.asking.chosen_tasks import read_selector
 from dcron.cli.asking.options import (
     Db,
@@ -85,7 +85,7 @@ def _none(*, closed: bool, chosen: bool) -> str:
 
 
 def _rows(
-    found: "Sequence[presentation.alerts.AlertFacts]", now: datetime, here: tzinfo
+    found: "Sequence[policy.alert_facts.AlertFacts]", now: datetime, here: tzinfo
 ) -> Iterator[list[str]]:
     for facts in found:
         alert = facts.alert
@@ -102,9 +102,10 @@ def _rows(
         ]
 
 
-def _cause(facts: "presentation.alerts.AlertFacts", now: datetime, here: tzinfo) -> str:
+def _cause(facts: "policy.alert_facts.AlertFacts", now: datetime, here: tzinfo) -> str:
     alert = facts.alert
-    parts = [alerts.cause(facts, now), facts.blame.sentence if facts.blame else ""]
+    known = presentation.blame.of(facts)
+    parts = [alerts.cause(facts, now), known.sentence if known else ""]
     if alert.closed_at:
         why = f", when it was {alert.closed_as}" if alerts.is_abandoned(alert) else ""
         parts = [f"until {humanize.clock(alert.closed_at, here, now)}{why}", parts[0]]

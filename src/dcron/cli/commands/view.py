@@ -42,7 +42,7 @@ class TaskContext:
     dead: Sequence[Run]
     """At most READ, the newest first."""
     graph: Mapping[str, Sequence[str]]
-    alerts: "Sequence[presentation.alerts.AlertFacts]"
+    alerts: "Sequence[policy.alert_facts.AlertFacts]"
     """The open ones."""
     by_label: "Sequence[services.settings.SettingValue]" = ()
     """The settings that apply because of its labels."""
@@ -188,10 +188,11 @@ def _facts(view: "services.tasks.rows.TaskRow", around: TaskContext, now: dateti
     )
 
 
-def _alert(facts: "presentation.alerts.AlertFacts", now: datetime) -> str:
+def _alert(facts: "policy.alert_facts.AlertFacts", now: datetime) -> str:
     alert = facts.alert
     by = f", acknowledged by {alert.acknowledged_by}" if alerts.is_acknowledged(alert, now) else ""
-    blame = f"; it {facts.blame.sentence}" if facts.blame else ""
+    known = presentation.blame.of(facts)
+    blame = f"; it {known.sentence}" if known else ""
     return f"{alerts.word(alert.kind)} since {alerts.time(alert.opened_at)} (alert {alert.id}){by}{blame}"
 
 

@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from dcron import policy, services
+from dcron import policy, presentation, services
 from dcron.cli.output.documents import Document, make
 from dcron.fields import FIELDS
 from dcron.model import DEFINITION_FIELDS, Alert, Freeze, Node, Queue, Run
 from dcron.policy.starting.freezes import state_of
 from dcron.presentation import alerts
-from dcron.presentation.alerts import AlertFacts
 from dcron.presentation.humanize import offset_of
 from dcron.values.lists import Chunk
 
@@ -52,8 +51,9 @@ def alert_shape(alert: Alert, document: str = "alert", **more: Any) -> Document:
     return make(document, alert, **more)
 
 
-def alert_facts_shape(facts: AlertFacts, now: datetime) -> Document:
+def alert_facts_shape(facts: "policy.alert_facts.AlertFacts", now: datetime) -> Document:
     """Return an alert with what is known of its cause."""
+    known = presentation.blame.of(facts)
     return alert_shape(
         facts.alert,
         "alert-facts",
@@ -62,9 +62,9 @@ def alert_facts_shape(facts: AlertFacts, now: datetime) -> Document:
         exit_code=facts.run.exit_code if facts.run else None,
         last_success_at=facts.last_success.finished_at if facts.last_success else None,
         next_run_at=facts.next_run_at,
-        began=facts.blame.text if facts.blame else None,
-        difference=facts.blame.difference if facts.blame else [],
-        change_id=facts.blame.change_id if facts.blame else None,
+        began=known.text if known else None,
+        difference=known.difference if known else [],
+        change_id=known.change_id if known else None,
     )
 
 

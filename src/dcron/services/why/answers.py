@@ -8,18 +8,19 @@ from typing import Any
 
 from dcron.errors import UsageError
 from dcron.model import Definition, Run, RunState, Trigger
+from dcron.policy.alert_facts import AlertFacts
 from dcron.policy.starting import occurrences
 from dcron.policy.starting.catch_up import INSTANT
 from dcron.policy.starting.near import previous_occurrence, schedule_of
-from dcron.presentation import alerts
-from dcron.presentation.alerts import AlertFacts
+from dcron.presentation import alerts, blame
 from dcron.presentation.why import Cause
 from dcron.schedule.next_run import clock_transitions
 from dcron.schedule.zones import zone
 from dcron.services.why import flows, incidents, times
 from dcron.services.why.facts import MOST_TIMES, Facts, TimeFacts, author
 from dcron.services.why.runs import of_run
-from dcron.store import alert_causes, changes, history
+from dcron.store import changes, history
+from dcron.store.alerts import facts as alert_facts
 from dcron.store.alerts import listing as alert_list
 
 _MERGED = frozenset(
@@ -157,15 +158,15 @@ def lately(facts: Facts) -> list[Cause]:
 def _alerts(facts: Facts) -> list[Cause]:
     """Explain what is wrong with the task, and what changed before it began."""
     found = alert_list.of_tasks(facts.connection, [facts.task_id]).get(facts.task_id, [])
-    return [_alert(facts, each) for each in alert_causes.read(facts.connection, found, facts.now)]
+    return [_alert(facts, each) for each in alert_facts.read(facts.connection, found, facts.now)]
 
 
 def _alert(facts: Facts, found: AlertFacts) -> Cause:
-    alert, blame = found.alert, found.blame
-    words: dict[str, Any] = {"is_now": alerts.word(alert.kind), "blame": blame.sentence if blame else None}
+    alert, known = found.alert, blame.of(found)
+    words: dict[str, Any] = {"is_now": alerts.word(alert.kind), "blame": known and known.sentence}
     if alerts.is_acknowledged(alert, facts.now):
         words |= {"known": alert.acknowledged_by, "note": alert.acknowledged_note}
-    began: dict[str, Any] = {"began": blame.text, "difference": list(blame.difference)} if blame else {}
+    began: dict[str, Any] = {"began": known.text, "difference": list(known.difference)} if known else {}
     about: dict[str, Any] = {"at": None, "alert": alert.id, "kind": alert.kind, "since": alert.opened_at}
     return facts.cause("alert", "", words, **about, **began)
 

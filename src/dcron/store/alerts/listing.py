@@ -83,7 +83,8 @@ def by_id(connection: Connection, alert_id: int) -> Alert | None:
 
 def by_ids(connection: Connection, alert_ids: Collection[int]) -> list[Alert]:
     """Return these alerts, open or closed, the oldest first."""
-    return _read(connection, select(*COLUMNS).where(alerts.c.id.in_(alert_ids)).order_by(alerts.c.id))
+    query = select(*COLUMNS).where(alerts.c.id.in_(alert_ids)).order_by(alerts.c.id)
+    return _read(connection, query) if alert_ids else []
 
 
 def open_of_subject(connection: Connection, subject: str, limit: int = 100) -> list[Alert]:

@@ -8,9 +8,9 @@ from typing import ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
+from dcron.policy.alert_facts import AlertFacts
 from dcron.presentation import alerts as words
-from dcron.presentation import humanize
-from dcron.presentation.alerts import AlertFacts
+from dcron.presentation import blame, humanize
 from dcron.tui.actions import alerts
 from dcron.tui.table.cells import Cell, cell
 from dcron.tui.table.columns import Column, name_column
@@ -143,5 +143,5 @@ def _known(row: AlertFacts, now: datetime) -> Cell:
 
 def _cause(row: AlertFacts, now: datetime) -> Cell:
     note = row.alert.acknowledged_note if _is_known(row, now) else None
-    blame = row.blame.sentence if row.blame else None
-    return cell("; ".join(filter(None, (note, words.cause(row, now), blame))))
+    changed = known.sentence if (known := blame.of(row)) else None
+    return cell("; ".join(filter(None, (note, words.cause(row, now), changed))))

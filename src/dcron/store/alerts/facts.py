@@ -10,9 +10,8 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Executable, bindparam, func, select
 
-from dcron.model import Alert, Run, RunState
-from dcron.presentation.alerts import AlertFacts
-from dcron.presentation.blame import Origin, blame
+from dcron.model import Alert, RunState
+from dcron.policy.alert_facts import AlertFacts, Origin
 from dcron.schema.conditions import WAITING
 from dcron.schema.tables import alerts, changes, crontab, nodes, output, runs
 from dcron.store import listings
@@ -69,16 +68,15 @@ class _Facts:
         for alert in self._alerts:
             task = self._tasks.get(alert.task_id)
             run = self._runs.get(alert.last_run_id or alert.run_id or 0)
-            success = self._runs.get(task.success_id) if task else None
-            first_bad = self._origin(self._runs.get(alert.run_id or 0))
             yield AlertFacts(
                 alert,
                 run,
                 task.timezone if task else None,
-                success,
+                self._origin(task.success_id if task else None),
                 _readable(task.next_due) if task and task.enabled else None,
-                blame(alert, self._changes.get(alert.id), first_bad, self._origin(success)),
+                self._changes.get(alert.id),
                 last_lines(self._connection, run.id) if with_output and run and run.started_at else (),
+                self._origin(alert.run_id),
             )
 
     def _rows(self, query: Executable, ids: Collection[Any]) -> Sequence[Any]:
@@ -86,9 +84,9 @@ class _Facts:
         known = sorted({each for each in ids if each is not None})
         return self._connection.execute(query, {"ids": known}).all() if known else ()
 
-    def _origin(self, run: Run | None) -> Origin | None:
-        """Return where the run ran, and what it had there."""
-        if run is None:
+    def _origin(self, run_id: int | None) -> Origin | None:
+        """Return the run with what it had where it ran."""
+        if (run := self._runs.get(run_id or 0)) is None:
             return None
         node = self._nodes.get(run.owner)
         version, began_at = (node.version, node.started_at) if node else (None, None)
