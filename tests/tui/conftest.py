@@ -1,6 +1,8 @@
 """A screen on an empty database, driven by keys."""
 
-from typing import Any
+import asyncio
+import inspect
+from collections.abc import Iterator
 
 import pytest
 
@@ -9,6 +11,16 @@ from dcron.tui.keys import input_queue
 from dcron.tui.reads import requests
 from tests.support.patience import PATIENCE
 from tests.support.tui import Stage
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(pyfuncitem.obj(**arguments))
+    return True
 
 
 @pytest.fixture(autouse=True)
@@ -25,9 +37,17 @@ def nothing_expires(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def stage(database_url: str) -> Any:
+def stage(database_url: str) -> Iterator[Stage]:
     """An empty crontab of each kind in turn."""
     stage = Stage(database_url)
+    yield stage
+    stage.database.close()
+
+
+@pytest.fixture
+def sqlite_stage(sqlite_url: str) -> Iterator[Stage]:
+    """An empty crontab, where the kind of database makes no difference."""
+    stage = Stage(sqlite_url)
     yield stage
     stage.database.close()
 

@@ -1,8 +1,7 @@
 """Commands: verbs of the shell, the row under the cursor, and what was typed before."""
 
-import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,6 @@ from dcron.tui.dialogs.shell import OutputDialog
 from dcron.tui.frame.commands import READING_VERBS, WRITING_VERBS
 from dcron.tui.look.state import MOST_COMMANDS, TuiState
 from tests.support.tui import Screen, Stage
-
-
-def play(look: Callable[[], Any]) -> None:
-    asyncio.run(look())
 
 
 async def command(screen: Screen, text: str) -> None:
@@ -70,50 +65,48 @@ def test_the_verbs_of_the_shell_exist() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-def test_a_verb_of_the_shell_shows_its_output(stage: Stage, size: tuple[int, int], tmp_path: Path) -> None:
+async def test_a_verb_of_the_shell_shows_its_output(
+    stage: Stage, size: tuple[int, int], tmp_path: Path
+) -> None:
     stage.add("backup")
     environment = {"DCRON_DB": stage.url}
-
-    async def look() -> None:
-        async with stage.screen(size=size, environment=environment, unicode=size[0] > 80) as screen:
-            await command(screen, "preview")  # of the row under the cursor
-            await screen.shows("dcron preview backup")
-            await screen.shows("02:30:00")
-            assert all(len(line) <= size[0] for line in screen.lines())
-            await screen.press("y")
-            await screen.shows("copied the output")
-            await screen.press("slash")
-            await screen.shows("search for")
-            await screen.type("every DAY")
-            await screen.press("enter")
-            await screen.shows("nothing matches every DAY")
-            await screen.press("slash", *"every", "enter", "n", "N", "G", "g", "s")
-            await screen.shows("save the output in a new file")
-            await screen.press("slash", "x", "slash", "x", "enter")
-            await screen.shows("not saved: /x/x: No such file")
-            entry = screen.app.screen.query_one(Entry)
-            assert entry.value == "/x/x"
-            entry.value = str(tmp_path / "shown.txt")
-            await screen.press("enter")
-            await screen.shows("saved the output")
-            assert "02:30:00" in (tmp_path / "shown.txt").read_text()
-            await screen.press("escape")
-            await command(screen, "emit deploy")
-            await screen.shows("run dcron emit deploy?")
-            await screen.press("y")
-            await screen.shows("no task")
-            await screen.press("escape")
-            await command(screen, "backfill --from 2h")  # options alone are for the row under the cursor
-            await screen.shows("run dcron backfill backup --from 2h?")
-            await screen.press("n")
-            await command(screen, "preview --bad")
-            await screen.shows("exit code 2")
-
-    play(look)
+    async with stage.screen(size=size, environment=environment, unicode=size[0] > 80) as screen:
+        await command(screen, "preview")  # of the row under the cursor
+        await screen.shows("dcron preview backup")
+        await screen.shows("02:30:00")
+        assert all(len(line) <= size[0] for line in screen.lines())
+        await screen.press("y")
+        await screen.shows("copied the output")
+        await screen.press("slash")
+        await screen.shows("search for")
+        await screen.type("every DAY")
+        await screen.press("enter")
+        await screen.shows("nothing matches every DAY")
+        await screen.press("slash", *"every", "enter", "n", "N", "G", "g", "s")
+        await screen.shows("save the output in a new file")
+        await screen.press("slash", "x", "slash", "x", "enter")
+        await screen.shows("not saved: /x/x: No such file")
+        entry = screen.app.screen.query_one(Entry)
+        assert entry.value == "/x/x"
+        entry.value = str(tmp_path / "shown.txt")
+        await screen.press("enter")
+        await screen.shows("saved the output")
+        assert "02:30:00" in (tmp_path / "shown.txt").read_text()
+        await screen.press("escape")
+        await command(screen, "emit deploy")
+        await screen.shows("run dcron emit deploy?")
+        await screen.press("y")
+        await screen.shows("no task")
+        await screen.press("escape")
+        await command(screen, "backfill --from 2h")  # options alone are for the row under the cursor
+        await screen.shows("run dcron backfill backup --from 2h?")
+        await screen.press("n")
+        await command(screen, "preview --bad")
+        await screen.shows("exit code 2")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-def test_the_output_of_a_verb_is_as_wide_as_its_tables(
+async def test_the_output_of_a_verb_is_as_wide_as_its_tables(
     stage: Stage, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.add("backup")
@@ -124,89 +117,69 @@ def test_the_output_of_a_verb_is_as_wide_as_its_tables(
         dialog._post("\n".join(["=" * widths[0]] * 100))
 
     monkeypatch.setattr(OutputDialog, "_run", run)
-
-    async def look() -> None:
-        async with stage.screen(size=size, environment={}) as screen:
-            await command(screen, "stats")
-            await screen.shows("====")
-            rows = [line.count("=") for line in screen.lines() if "=" in line]
-            assert set(rows) == set(widths)
-            assert widths[0] > size[0] * 0.85
-
-    play(look)
+    async with stage.screen(size=size, environment={}) as screen:
+        await command(screen, "stats")
+        await screen.shows("====")
+        rows = [line.count("=") for line in screen.lines() if "=" in line]
+        assert set(rows) == set(widths)
+        assert widths[0] > size[0] * 0.85
 
 
 @pytest.mark.slow
-def test_readonly_runs_no_verb_that_writes(stage: Stage) -> None:
+async def test_readonly_runs_no_verb_that_writes(stage: Stage) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen(readonly=True, environment={"DCRON_DB": stage.url}) as screen:
-            await command(screen, "queue set mail 3")
-            await screen.shows("--readonly")
-            await command(screen, "queue list")
-            await screen.shows("dcron queue list")
-
-    play(look)
+    async with stage.screen(readonly=True, environment={"DCRON_DB": stage.url}) as screen:
+        await command(screen, "queue set mail 3")
+        await screen.shows("--readonly")
+        await command(screen, "queue list")
+        await screen.shows("dcron queue list")
 
 
 @pytest.mark.slow
-def test_another_database_than_that_of_the_context_runs_no_verb(stage: Stage) -> None:
+async def test_another_database_than_that_of_the_context_runs_no_verb(stage: Stage) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen(environment=None) as screen:
-            await command(screen, "doctor")
-            await screen.shows("run it in a shell")
-
-    play(look)
+    async with stage.screen(environment=None) as screen:
+        await command(screen, "doctor")
+        await screen.shows("run it in a shell")
 
 
 @pytest.mark.slow
-def test_arrows_recall_what_was_typed(stage: Stage, tmp_path: Path) -> None:
+async def test_arrows_recall_what_was_typed(stage: Stage, tmp_path: Path) -> None:
     stage.add("backup")
+    async with stage.screen(state_file=tmp_path / "tui.json") as screen:
+        await command(screen, "runs backup")
+        await screen.shows("> backup")
+        await command(screen, "tasks")
+        await screen.press("colon", "up")
+        assert value(screen) == "tasks"
+        await screen.press("up")
+        assert value(screen) == "runs backup"
+        await screen.press("up", "down", "down")
+        assert value(screen) == ""
+        await screen.type("r")
+        await screen.press("up")
+        assert value(screen) == "runs backup"  # the last that begins so
+        await screen.press("enter")
+        await screen.until(lambda: not screen.app.main.prompt.is_open)
+    async with stage.screen(state_file=tmp_path / "tui.json") as screen:
+        await screen.press("colon", "up")
+        assert value(screen) == "runs backup"
 
-    async def look() -> None:
-        async with stage.screen(state_file=tmp_path / "tui.json") as screen:
-            await command(screen, "runs backup")
-            await screen.shows("> backup")
-            await command(screen, "tasks")
-            await screen.press("colon", "up")
-            assert value(screen) == "tasks"
-            await screen.press("up")
-            assert value(screen) == "runs backup"
-            await screen.press("up", "down", "down")
-            assert value(screen) == ""
-            await screen.type("r")
-            await screen.press("up")
-            assert value(screen) == "runs backup"  # the last that begins so
-            await screen.press("enter")
+
+@pytest.mark.slow
+async def test_what_was_typed_is_searched_and_an_unknown_command_can_be_corrected(stage: Stage) -> None:
+    stage.add("backup")
+    async with stage.screen() as screen:
+        for text in ("runs backup", "tasks", "sort next"):
+            await command(screen, text)
             await screen.until(lambda: not screen.app.main.prompt.is_open)
-        async with stage.screen(state_file=tmp_path / "tui.json") as screen:
-            await screen.press("colon", "up")
-            assert value(screen) == "runs backup"
-
-    play(look)
-
-
-@pytest.mark.slow
-def test_what_was_typed_is_searched_and_an_unknown_command_can_be_corrected(stage: Stage) -> None:
-    stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            for text in ("runs backup", "tasks", "sort next"):
-                await command(screen, text)
-                await screen.until(lambda: not screen.app.main.prompt.is_open)
-            await screen.press("colon", *"ack", "ctrl+r")
-            assert value(screen) == "runs backup"
-            await screen.press("escape")
-            await command(screen, "quee")
-            await screen.shows("did you mean queue")
-            assert value(screen) == "quee"
-            await screen.press("escape")
-
-    play(look)
+        await screen.press("colon", *"ack", "ctrl+r")
+        assert value(screen) == "runs backup"
+        await screen.press("escape")
+        await command(screen, "quee")
+        await screen.shows("did you mean queue")
+        assert value(screen) == "quee"
+        await screen.press("escape")
 
 
 # Completion ---------------------------------------------------------------------------------------------
@@ -234,7 +207,7 @@ def test_words_of_a_verb_are_options_verbs_and_names_of_this_crontab(stage: Stag
 
 
 @pytest.mark.slow
-def test_a_table_does_not_wrap_and_a_colon_leaves_it_for_the_next_command(
+async def test_a_table_does_not_wrap_and_a_colon_leaves_it_for_the_next_command(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.add("backup")
@@ -244,16 +217,12 @@ def test_a_table_does_not_wrap_and_a_colon_leaves_it_for_the_next_command(
         dialog._post(f"TASK{' ' * len(name)}NEXT LAST\n{name}    tomorrow, at the very end\n")
 
     monkeypatch.setattr(OutputDialog, "_run", run)
-
-    async def look() -> None:
-        async with stage.screen(size=(100, 24)) as screen:
-            screen.app.push_screen(OutputDialog(["list"], {}))
-            await screen.shows(name[:60])
-            assert "very end" not in screen.text()
-            await screen.press("l", "l", "l", "l")
-            await screen.shows("tomorrow, at the very end")
-            await screen.press("colon", "q", "u", "D")
-            assert screen.app.screen is screen.app.main
-            assert value(screen) == "quD"
-
-    play(look)
+    async with stage.screen(size=(100, 24)) as screen:
+        screen.app.push_screen(OutputDialog(["list"], {}))
+        await screen.shows(name[:60])
+        assert "very end" not in screen.text()
+        await screen.press("l", "l", "l", "l")
+        await screen.shows("tomorrow, at the very end")
+        await screen.press("colon", "q", "u", "D")
+        assert screen.app.screen is screen.app.main
+        assert value(screen) == "quD"

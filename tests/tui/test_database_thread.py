@@ -1,10 +1,10 @@
 """The database thread: replaced requests, lost databases, and queries that hang."""
 
-import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from dcron.tui.reads.database_thread import DatabaseThread
 from dcron.tui.reads.health import Health
 from tests.support.cli import until
 from tests.support.patience import PATIENCE
-from tests.support.tui import Stage
+from tests.support.tui import Screen, Stage
 
 
 class Connection:
@@ -199,8 +199,9 @@ def test_the_bar_tells_how_the_database_is() -> None:
     assert state.is_old
 
 
-def play_while_hanging(stage: Stage, do: Callable[[Any, threading.Event], Any]) -> float:
-    """Show a screen whose every question hangs from a moment on; seconds that quitting took."""
+@asynccontextmanager
+async def hanging(stage: Stage) -> AsyncIterator[Screen]:
+    """Yield a screen whose every question hangs from now on; quitting must not wait for an answer."""
     hang, go = threading.Event(), threading.Event()
 
     def connect() -> Crontab:
@@ -215,37 +216,28 @@ def play_while_hanging(stage: Stage, do: Callable[[Any, threading.Event], Any]) 
         database.read = hanging  # type: ignore[method-assign]
         return Crontab(database, "bob@desk")
 
-    took = 0.0
-
-    async def look() -> None:
-        nonlocal took
-        async with stage.screen(connect=connect) as screen:
-            hang.set()
-            await do(screen, go)
-            began = time.monotonic()
-            await screen.press("ctrl+q")
-            await screen.until(lambda: not screen.app.is_running)
-            took = time.monotonic() - began
-            go.set()
-
-    asyncio.run(look())
-    return took
+    async with stage.screen(connect=connect) as screen:
+        hang.set()
+        yield screen
+        began = time.monotonic()
+        await screen.press("ctrl+q")
+        await screen.until(lambda: not screen.app.is_running)
+        took = time.monotonic() - began
+        go.set()
+    assert took < PATIENCE / 2  # the query hangs for PATIENCE
 
 
 @pytest.mark.slow
-def test_a_query_that_hangs_is_told_and_keys_still_work_and_quitting_does_not_wait(
+async def test_a_query_that_hangs_is_told_and_keys_still_work_and_quitting_does_not_wait(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "SLOW", 0.05)
     stage.add("a")
     stage.add("b")
-
-    async def do(screen: Any, go: threading.Event) -> None:
+    async with hanging(stage) as screen:
         await screen.shows("~ slow")
         await screen.press("j")
         assert screen.table.cursor_row.task.name == "b"
-
-    assert play_while_hanging(stage, do) < PATIENCE / 2  # the query hangs for PATIENCE
 
 
 def losing(stage: Stage, lost: threading.Event) -> Callable[[], Crontab]:
@@ -267,93 +259,77 @@ def losing(stage: Stage, lost: threading.Event) -> Callable[[], Crontab]:
 
 
 @pytest.mark.slow
-def test_a_lost_database_leaves_the_old_rows_and_comes_back(
+async def test_a_lost_database_leaves_the_old_rows_and_comes_back(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "FIRST_RETRY", 0.05)
     stage.add("backup")
     lost = threading.Event()
-
-    async def look() -> None:
-        async with stage.screen(connect=losing(stage, lost)) as screen:
-            screen.app.health._retry_after = 0.05
-            lost.set()
-            await screen.shows("x lost")
-            assert "as of" in screen.text()
-            assert "backup" in screen.text()
-            await screen.press("exclamation_mark")
-            await screen.shows("cannot reach the database")
-            await screen.press("escape")
-            stage.add("report")
-            lost.clear()
-            await screen.shows("report")
-            await screen.shows("* live")
-
-    asyncio.run(look())
+    async with stage.screen(connect=losing(stage, lost)) as screen:
+        screen.app.health._retry_after = 0.05
+        lost.set()
+        await screen.shows("x lost")
+        assert "as of" in screen.text()
+        assert "backup" in screen.text()
+        await screen.press("exclamation_mark")
+        await screen.shows("cannot reach the database")
+        await screen.press("escape")
+        stage.add("report")
+        lost.clear()
+        await screen.shows("report")
+        await screen.shows("* live")
 
 
 @pytest.mark.slow
-def test_what_is_asked_of_a_lost_database_is_refused_and_not_done_later(
+async def test_what_is_asked_of_a_lost_database_is_refused_and_not_done_later(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.add("backup")
     lost = threading.Event()
     shown: list[str] = []
-
-    async def look() -> None:
-        async with stage.screen(connect=losing(stage, lost)) as screen:
-            monkeypatch.setattr(screen.app, "report", lambda text, error=False: shown.append(text))
-            lost.set()
-            await screen.shows("x lost")
-            await screen.press("r")
-            await screen.until(lambda: len(shown) == 1)
-            for line in ("run backup", "view backup"):
-                await screen.press("colon")
-                await screen.type(line)
-                await screen.press("enter")
-            await screen.until(lambda: len(shown) == 3)
-            assert all(text.startswith("nothing was done: cannot reach") for text in shown)
-            lost.clear()
-            screen.app.action_refresh_now()
-            await screen.shows("* live")
-            assert screen.app.screen is screen.app.main
-
-    asyncio.run(look())
+    async with stage.screen(connect=losing(stage, lost)) as screen:
+        monkeypatch.setattr(screen.app, "report", lambda text, error=False: shown.append(text))
+        lost.set()
+        await screen.shows("x lost")
+        await screen.press("r")
+        await screen.until(lambda: len(shown) == 1)
+        for line in ("run backup", "view backup"):
+            await screen.press("colon")
+            await screen.type(line)
+            await screen.press("enter")
+        await screen.until(lambda: len(shown) == 3)
+        assert all(text.startswith("nothing was done: cannot reach") for text in shown)
+        lost.clear()
+        screen.app.action_refresh_now()
+        await screen.shows("* live")
+        assert screen.app.screen is screen.app.main
     assert len(stage.crontab.runs(RunFilter(), 10)) == 1  # its scheduled run
 
 
-def test_a_lost_database_is_reported_once_however_many_keys_it_refuses(stage: Stage) -> None:
+async def test_a_lost_database_is_reported_once_however_many_keys_it_refuses(stage: Stage) -> None:
     stage.add("backup")
     lost = threading.Event()
-
-    async def look() -> None:
-        async with stage.screen(connect=losing(stage, lost)) as screen:
-            lost.set()
-            await screen.shows("x lost")
-            await screen.press("r", "r", "s", "D", "r")
-            await screen.shows("nothing was done: cannot reach")
-            assert screen.text().count("nothing was done") == 1
-
-    asyncio.run(look())
+    async with stage.screen(connect=losing(stage, lost)) as screen:
+        lost.set()
+        await screen.shows("x lost")
+        await screen.press("r", "r", "s", "D", "r")
+        await screen.shows("nothing was done: cannot reach")
+        assert screen.text().count("nothing was done") == 1
 
 
-def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
+async def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.add("backup")
     monkeypatch.setattr(requests, "EXPIRY", 0.0)
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await screen.press("r")
-            await screen.shows("was not done: the database was away")
-
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        await screen.press("r")
+        await screen.shows("was not done: the database was away")
     assert len(stage.crontab.runs(RunFilter(), 10)) == 1
 
 
 @pytest.mark.slow
-def test_a_database_that_is_away_at_the_start_is_awaited(
+async def test_a_database_that_is_away_at_the_start_is_awaited(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "FIRST_RETRY", 0.05)
@@ -366,9 +342,6 @@ def test_a_database_that_is_away_at_the_start_is_awaited(
             raise DatabaseError("cannot reach the database: refused")
         return stage.connect()
 
-    async def look() -> None:
-        async with stage.screen(connect=connect, awaited="x lost") as screen:
-            away.clear()
-            await screen.shows("backup")
-
-    asyncio.run(look())
+    async with stage.screen(connect=connect, awaited="x lost") as screen:
+        away.clear()
+        await screen.shows("backup")

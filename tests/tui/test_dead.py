@@ -1,7 +1,6 @@
 """Dead letters, and the acts on what went wrong: try again, dismiss, drain."""
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -51,10 +50,6 @@ def morgue(stage: Stage) -> Iterator[Morgue]:
     morgue.agents.database.close()
 
 
-def play(look: Callable[[], Any]) -> None:
-    asyncio.run(look())
-
-
 async def open_tasks(screen: Screen) -> None:
     await screen.press("5")
     await screen.until(lambda: screen.pane.title == "Dead" and screen.table.rows and screen.table.has_focus)
@@ -69,306 +64,253 @@ async def open_letters(screen: Screen) -> None:
 
 
 @pytest.mark.slow
-def test_dead_letters_stand_the_newest_first_and_lead_to_their_logs(morgue: Morgue) -> None:
+async def test_dead_letters_stand_the_newest_first_and_lead_to_their_logs(morgue: Morgue) -> None:
     first, second = morgue.bury(morgue.stage.add("mail"), attempt=2) + morgue.bury(morgue.stage.add("etl"))
-
-    async def look() -> None:
-        async with morgue.stage.screen(size=(100, 24)) as screen:
-            await open_letters(screen)
-            assert list(screen.table.ids) == [second, first]
-            line = next(line for line in screen.lines() if " mail " in line)
-            assert line.split()[:4] == ["x", str(first), "mail", "exit"]
-            assert line.split()[-5:] == ["2", "web-1", "exit", "3", "manual"]
-            await screen.press("enter")
-            await screen.until(lambda: type(screen.app.screen).__name__ == "LogScreen")
-
-    play(look)
+    async with morgue.stage.screen(size=(100, 24)) as screen:
+        await open_letters(screen)
+        assert list(screen.table.ids) == [second, first]
+        line = next(line for line in screen.lines() if " mail " in line)
+        assert line.split()[:4] == ["x", str(first), "mail", "exit"]
+        assert line.split()[-5:] == ["2", "web-1", "exit", "3", "manual"]
+        await screen.press("enter")
+        await screen.until(lambda: type(screen.app.screen).__name__ == "LogScreen")
 
 
-def test_no_dead_letters_are_told_as_good_news(morgue: Morgue) -> None:
-    async def look() -> None:
-        async with morgue.stage.screen(awaited="no tasks") as screen:
-            await screen.press("5")
-            await screen.shows("no dead letters")
-            await screen.press("X")
-            await screen.shows("there are no dead letters")
-
-    play(look)
+async def test_no_dead_letters_are_told_as_good_news(morgue: Morgue) -> None:
+    async with morgue.stage.screen(awaited="no tasks") as screen:
+        await screen.press("5")
+        await screen.shows("no dead letters")
+        await screen.press("X")
+        await screen.shows("there are no dead letters")
 
 
 @pytest.mark.slow
-def test_one_is_tried_again_at_once_and_leaves_the_list(morgue: Morgue) -> None:
+async def test_one_is_tried_again_at_once_and_leaves_the_list(morgue: Morgue) -> None:
     (run_id,) = morgue.bury(morgue.stage.add("mail"))
-
-    async def look() -> None:
-        async with morgue.stage.screen() as screen:
-            await open_letters(screen)
-            await screen.press("t")
-            await screen.shows(f"dcron retry {run_id}")
-            await screen.shows("no dead letters")
-            assert morgue.letters == []
-
-    play(look)
+    async with morgue.stage.screen() as screen:
+        await open_letters(screen)
+        await screen.press("t")
+        await screen.shows(f"dcron retry {run_id}")
+        await screen.shows("no dead letters")
+        assert morgue.letters == []
 
 
 @pytest.mark.slow
-def test_dismissing_asks_and_silence_is_no(morgue: Morgue) -> None:
+async def test_dismissing_asks_and_silence_is_no(morgue: Morgue) -> None:
     (run_id,) = morgue.bury(morgue.stage.add("mail"))
-
-    async def look() -> None:
-        async with morgue.stage.screen() as screen:
-            await open_letters(screen)
-            for answer in ("enter", "escape", "n"):
-                await screen.press("D")
-                await screen.shows(f"dismiss run {run_id} of mail?")
-                await screen.press(answer)
-                await screen.shows_not("dismiss run")
-            assert morgue.letters == [run_id]
+    async with morgue.stage.screen() as screen:
+        await open_letters(screen)
+        for answer in ("enter", "escape", "n"):
             await screen.press("D")
             await screen.shows(f"dismiss run {run_id} of mail?")
-            await screen.press("y")
-            await screen.shows(f"dcron dead dismiss {run_id}")
-            await screen.shows("no dead letters")
-            assert morgue.letters == []
-
-    play(look)
+            await screen.press(answer)
+            await screen.shows_not("dismiss run")
+        assert morgue.letters == [run_id]
+        await screen.press("D")
+        await screen.shows(f"dismiss run {run_id} of mail?")
+        await screen.press("y")
+        await screen.shows(f"dcron dead dismiss {run_id}")
+        await screen.shows("no dead letters")
+        assert morgue.letters == []
 
 
 @pytest.mark.slow
-def test_marked_ones_are_tried_again_or_dismissed_together(morgue: Morgue) -> None:
+async def test_marked_ones_are_tried_again_or_dismissed_together(morgue: Morgue) -> None:
     ids = morgue.bury(morgue.stage.add("mail"), 5)
-
-    async def look() -> None:
-        async with morgue.stage.screen() as screen:
-            await open_letters(screen)
-            await screen.press("space", "space", "D")
-            await screen.shows("dismiss 2 dead letters?")
-            await screen.press("y")
-            await screen.until(lambda: list(screen.table.ids) == ids[2::-1])
-            await screen.press("a", "t")
-            await screen.shows("retry 3 runs now?")
-            await screen.press("y")
-            await screen.shows("no dead letters")
-            retried = [run.retry_of for run in morgue.agents.runs() if run.retry_of]
-            assert sorted(retried) == ids[:3]
-
-    play(look)
+    async with morgue.stage.screen() as screen:
+        await open_letters(screen)
+        await screen.press("space", "space", "D")
+        await screen.shows("dismiss 2 dead letters?")
+        await screen.press("y")
+        await screen.until(lambda: list(screen.table.ids) == ids[2::-1])
+        await screen.press("a", "t")
+        await screen.shows("retry 3 runs now?")
+        await screen.press("y")
+        await screen.shows("no dead letters")
+        retried = [run.retry_of for run in morgue.agents.runs() if run.retry_of]
+        assert sorted(retried) == ids[:3]
 
 
 @pytest.mark.slow
-def test_all_are_dismissed_only_after_a_second_question(morgue: Morgue) -> None:
+async def test_all_are_dismissed_only_after_a_second_question(morgue: Morgue) -> None:
     ids = morgue.bury(morgue.stage.add("mail"), 5)
-
-    async def look() -> None:
-        async with morgue.stage.screen() as screen:
-            await open_letters(screen)
-            await screen.press("X")
-            await screen.shows("dismiss all 5 dead letters?")
-            await screen.press("y")
-            await screen.shows("type all")
-            await screen.press("enter", "y", "enter", "escape")
-            await screen.shows_not("type all")
-            assert morgue.letters == ids[::-1]
-            await screen.press("X")
-            await screen.shows("dismiss all 5 dead letters?")
-            await screen.press("y")
-            await screen.shows("type all")
-            await screen.type("all")
-            await screen.press("enter")
-            await screen.shows("dismissed 5 dead letters")
-            assert morgue.letters == []
-
-    play(look)
+    async with morgue.stage.screen() as screen:
+        await open_letters(screen)
+        await screen.press("X")
+        await screen.shows("dismiss all 5 dead letters?")
+        await screen.press("y")
+        await screen.shows("type all")
+        await screen.press("enter", "y", "enter", "escape")
+        await screen.shows_not("type all")
+        assert morgue.letters == ids[::-1]
+        await screen.press("X")
+        await screen.shows("dismiss all 5 dead letters?")
+        await screen.press("y")
+        await screen.shows("type all")
+        await screen.type("all")
+        await screen.press("enter")
+        await screen.shows("dismissed 5 dead letters")
+        assert morgue.letters == []
 
 
 @pytest.mark.slow
-def test_only_what_the_filter_shows_and_was_seen_is_dismissed(morgue: Morgue) -> None:
+async def test_only_what_the_filter_shows_and_was_seen_is_dismissed(morgue: Morgue) -> None:
     mail = morgue.bury(morgue.stage.add("mail"), 3)
     web = morgue.bury(morgue.stage.add("web"), 2)
-
-    async def look() -> None:
-        async with morgue.stage.screen() as screen:
-            await open_letters(screen)
-            await screen.press("slash")
-            await screen.type("task:mail")
-            await screen.press("enter", "X")
-            await screen.shows("dismiss all 3 dead letters of the filter task:mail?")
-            later = morgue.bury(morgue.stage.crontab.get("mail"))
-            await screen.press("y")
-            await screen.shows("type all")
-            await screen.type("all")
-            await screen.press("enter")
-            await screen.shows("dismissed 3 dead letters")
-            await screen.shows(f"dcron dead dismiss {mail[2]} {mail[1]} {mail[0]}")
-            assert morgue.letters == [*later, *reversed(web)]
-
-    play(look)
+    async with morgue.stage.screen() as screen:
+        await open_letters(screen)
+        await screen.press("slash")
+        await screen.type("task:mail")
+        await screen.press("enter", "X")
+        await screen.shows("dismiss all 3 dead letters of the filter task:mail?")
+        later = morgue.bury(morgue.stage.crontab.get("mail"))
+        await screen.press("y")
+        await screen.shows("type all")
+        await screen.type("all")
+        await screen.press("enter")
+        await screen.shows("dismissed 3 dead letters")
+        await screen.shows(f"dcron dead dismiss {mail[2]} {mail[1]} {mail[0]}")
+        assert morgue.letters == [*later, *reversed(web)]
 
 
 @pytest.mark.slow
-def test_older_ones_are_read_by_the_page_and_others_dismissals_are_seen(morgue: Morgue) -> None:
+async def test_older_ones_are_read_by_the_page_and_others_dismissals_are_seen(morgue: Morgue) -> None:
     ids = morgue.bury(morgue.stage.add("mail"), 450)[::-1]
-
-    async def look() -> None:
-        async with morgue.stage.screen() as screen:
-            await open_letters(screen)
-            assert list(screen.table.ids) == ids[:200]
-            await screen.press("G")
-            await screen.until(lambda: len(screen.table.ids) == 400)
-            await screen.press("G")
-            await screen.until(lambda: list(screen.table.ids) == ids)
-            letters = DeadLetters(morgue.stage.crontab)
-            letters.dismiss(ids[300])
-            letters.dismiss(ids[3])
-            await screen.until(lambda: len(screen.table.ids) == 448)
-            assert not {ids[300], ids[3]} & set(screen.table.ids)
-            (newest,) = morgue.bury(morgue.stage.crontab.get("mail"), reason="disk full")
-            await screen.until(lambda: screen.table.ids[0] == newest)
-            await screen.press("slash")
-            await screen.type("disk")
-            await screen.press("enter")
-            await screen.until(lambda: list(screen.table.ids) == [newest])
-
-    play(look)
+    async with morgue.stage.screen() as screen:
+        await open_letters(screen)
+        assert list(screen.table.ids) == ids[:200]
+        await screen.press("G")
+        await screen.until(lambda: len(screen.table.ids) == 400)
+        await screen.press("G")
+        await screen.until(lambda: list(screen.table.ids) == ids)
+        letters = DeadLetters(morgue.stage.crontab)
+        letters.dismiss(ids[300])
+        letters.dismiss(ids[3])
+        await screen.until(lambda: len(screen.table.ids) == 448)
+        assert not {ids[300], ids[3]} & set(screen.table.ids)
+        (newest,) = morgue.bury(morgue.stage.crontab.get("mail"), reason="disk full")
+        await screen.until(lambda: screen.table.ids[0] == newest)
+        await screen.press("slash")
+        await screen.type("disk")
+        await screen.press("enter")
+        await screen.until(lambda: list(screen.table.ids) == [newest])
 
 
 @pytest.mark.slow
-def test_readonly_forbids_what_changes_something(morgue: Morgue) -> None:
+async def test_readonly_forbids_what_changes_something(morgue: Morgue) -> None:
     ids = morgue.bury(morgue.stage.add("mail"), 2)
     morgue.agents.node()
-
-    async def look() -> None:
-        async with morgue.stage.screen(readonly=True) as screen:
-            for view, keys in (("5", "tDX"), ("2", "tD"), ("4", "d")):
-                await screen.press(view)
-                await screen.until(lambda: screen.table.rows and screen.table.has_focus)
-                for key in keys:
-                    screen.app.clear_notifications()
-                    await screen.press(key)
-                    await screen.shows("--readonly")
-            assert morgue.letters == ids[::-1]
-            assert not any(node.draining for node in morgue.stage.crontab.nodes())
-
-    play(look)
+    async with morgue.stage.screen(readonly=True) as screen:
+        for view, keys in (("5", "tDX"), ("2", "tD"), ("4", "d")):
+            await screen.press(view)
+            await screen.until(lambda: screen.table.rows and screen.table.has_focus)
+            for key in keys:
+                screen.app.clear_notifications()
+                await screen.press(key)
+                await screen.shows("--readonly")
+        assert morgue.letters == ids[::-1]
+        assert not any(node.draining for node in morgue.stage.crontab.nodes())
 
 
 @pytest.mark.slow
-def test_the_runs_have_the_same_keys(morgue: Morgue) -> None:
+async def test_the_runs_have_the_same_keys(morgue: Morgue) -> None:
     dismissed, retried = morgue.bury(morgue.stage.add("mail"), 2)
-
-    async def look() -> None:
-        async with morgue.stage.screen() as screen:
-            await screen.press("2")
-            await screen.until(lambda: list(screen.table.ids) == [retried, dismissed])
-            await screen.press("t")
-            await screen.shows(f"dcron retry {retried}")
-            await screen.until(lambda: screen.table.has_focus)
-            await screen.press("G", "D")
-            await screen.shows(f"dismiss run {dismissed} of mail?")
-            await screen.press("y")
-            await screen.shows(f"dcron dead dismiss {dismissed}")
-            await screen.until(lambda: not screen.table.cursor_row.dead_at)
-            screen.app.clear_notifications()
-            await screen.press("D")
-            await screen.shows("is not a dead letter")
-            await screen.press("colon")
-            await screen.type("filter dead")
-            await screen.press("enter")
-            await screen.shows("nothing matches dead")
-
-    play(look)
+    async with morgue.stage.screen() as screen:
+        await screen.press("2")
+        await screen.until(lambda: list(screen.table.ids) == [retried, dismissed])
+        await screen.press("t")
+        await screen.shows(f"dcron retry {retried}")
+        await screen.until(lambda: screen.table.has_focus)
+        await screen.press("G", "D")
+        await screen.shows(f"dismiss run {dismissed} of mail?")
+        await screen.press("y")
+        await screen.shows(f"dcron dead dismiss {dismissed}")
+        await screen.until(lambda: not screen.table.cursor_row.dead_at)
+        screen.app.clear_notifications()
+        await screen.press("D")
+        await screen.shows("is not a dead letter")
+        await screen.press("colon")
+        await screen.type("filter dead")
+        await screen.press("enter")
+        await screen.shows("nothing matches dead")
 
 
 @pytest.mark.slow
-def test_a_node_is_drained_after_a_question(morgue: Morgue) -> None:
+async def test_a_node_is_drained_after_a_question(morgue: Morgue) -> None:
     morgue.stage.add("mail")
     node = morgue.agents.node(lease=3600)
-
-    async def look() -> None:
-        async with morgue.stage.screen() as screen:
-            await screen.press("4")
-            await screen.until(lambda: screen.table.rows and screen.table.has_focus)
-            await screen.press("d")
-            await screen.shows(f"drain {node}?")
-            await screen.press("enter", "d")
-            await screen.shows(f"drain {node}?")
-            assert not morgue.stage.crontab.nodes()[0].draining
-            await screen.press("y")
-            await screen.shows(f"dcron drain {node}")
-            await screen.until(lambda: "draining" in next(x for x in screen.lines() if node in x))
-            screen.app.clear_notifications()
-            await screen.press("d")
-            await screen.shows("is draining already")
-
-    play(look)
+    async with morgue.stage.screen() as screen:
+        await screen.press("4")
+        await screen.until(lambda: screen.table.rows and screen.table.has_focus)
+        await screen.press("d")
+        await screen.shows(f"drain {node}?")
+        await screen.press("enter", "d")
+        await screen.shows(f"drain {node}?")
+        assert not morgue.stage.crontab.nodes()[0].draining
+        await screen.press("y")
+        await screen.shows(f"dcron drain {node}")
+        await screen.until(lambda: "draining" in next(x for x in screen.lines() if node in x))
+        screen.app.clear_notifications()
+        await screen.press("d")
+        await screen.shows("is draining already")
 
 
 @pytest.mark.slow
-def test_a_drained_node_is_undrained(morgue: Morgue) -> None:
+async def test_a_drained_node_is_undrained(morgue: Morgue) -> None:
     morgue.stage.add("mail")
     node = morgue.agents.node(lease=3600)
     Fleet(morgue.stage.crontab).drain(node)
-
-    async def look() -> None:
-        async with morgue.stage.screen() as screen:
-            await screen.press("4")
-            await screen.until(lambda: screen.table.rows and screen.table.has_focus)
-            await screen.press("u")
-            await screen.shows(f"dcron undrain {node}")
-            await screen.until(lambda: "alive" in next(x for x in screen.lines() if node in x))
-            assert not morgue.stage.crontab.nodes()[0].draining
-            screen.app.clear_notifications()
-            await screen.press("u")
-            await screen.shows("is not draining: it is alive")
-
-    play(look)
+    async with morgue.stage.screen() as screen:
+        await screen.press("4")
+        await screen.until(lambda: screen.table.rows and screen.table.has_focus)
+        await screen.press("u")
+        await screen.shows(f"dcron undrain {node}")
+        await screen.until(lambda: "alive" in next(x for x in screen.lines() if node in x))
+        assert not morgue.stage.crontab.nodes()[0].draining
+        screen.app.clear_notifications()
+        await screen.press("u")
+        await screen.shows("is not draining: it is alive")
 
 
 @pytest.mark.slow
-def test_words_do_what_the_keys_do(morgue: Morgue) -> None:
+async def test_words_do_what_the_keys_do(morgue: Morgue) -> None:
     first, second = morgue.bury(morgue.stage.add("mail"), 2)
     node = morgue.agents.node(lease=3600)
-
-    async def look() -> None:
-        async with morgue.stage.screen() as screen:
-            for command, answer in (
-                (f"retry {first}", f"dcron retry {first}"),
-                (f"dismiss {second}", f"dismiss run {second} of mail?"),
-                ("drain web-1", f"drain {node}?"),
-                ("drain nobody", "there is no node 'nobody'"),
-                ("retry x", "'x' is not the number of a run"),
-            ):
-                await screen.press("colon")
-                await screen.type(command)
-                await screen.press("enter")
-                await screen.shows(answer)
-                if answer.endswith("?"):
-                    await screen.press("escape")
-            assert morgue.letters == [second]
-
-    play(look)
+    async with morgue.stage.screen() as screen:
+        for command, answer in (
+            (f"retry {first}", f"dcron retry {first}"),
+            (f"dismiss {second}", f"dismiss run {second} of mail?"),
+            ("drain web-1", f"drain {node}?"),
+            ("drain nobody", "there is no node 'nobody'"),
+            ("retry x", "'x' is not the number of a run"),
+        ):
+            await screen.press("colon")
+            await screen.type(command)
+            await screen.press("enter")
+            await screen.shows(answer)
+            if answer.endswith("?"):
+                await screen.press("escape")
+        assert morgue.letters == [second]
 
 
-def test_hostile_reasons_and_nodes_reach_no_line_of_the_screen(morgue: Morgue) -> None:
+async def test_hostile_reasons_and_nodes_reach_no_line_of_the_screen(morgue: Morgue) -> None:
     morgue.bury(morgue.stage.add("mail"), reason=EVIL, owner=f"{EVIL}-00000000")
-
-    async def look() -> None:
-        async with morgue.stage.screen(size=(130, 24)) as screen:
-            await open_letters(screen)
-            assert "[/nope]" in screen.text()
-            await screen.press("D")
-            await screen.shows("dismiss run")
-            for strip in screen.strips():
-                for character in strip.text:
-                    assert character.isprintable(), ascii(character)
-
-    play(look)
+    async with morgue.stage.screen(size=(130, 24)) as screen:
+        await open_letters(screen)
+        assert "[/nope]" in screen.text()
+        await screen.press("D")
+        await screen.shows("dismiss run")
+        for strip in screen.strips():
+            for character in strip.text:
+                assert character.isprintable(), ascii(character)
 
 
 # The detail pane ---------------------------------------------------------------------------------------
 
 
-def test_beside_a_task_stands_what_keeps_it_what_it_asks_for_and_what_hangs_together(morgue: Morgue) -> None:
+async def test_beside_a_task_stands_what_keeps_it_what_it_asks_for_and_what_hangs_together(
+    morgue: Morgue,
+) -> None:
     fields: dict[str, Any] = {"require": ("gpu",), "queue": "ml", "need": {"gpu": 1.0}, "tries": 3}
     task = morgue.stage.add("extract", **fields)
     morgue.stage.add("load", "@after extract")
@@ -377,18 +319,14 @@ def test_beside_a_task_stands_what_keeps_it_what_it_asks_for_and_what_hangs_toge
     soon = morgue.agents.now + timedelta(minutes=5)
     retry = {"task_id": task.id, "task": "extract", "trigger": "retry", "attempt": 2, "retry_of": failed}
     morgue.agents.insert_run(**retry, due_at=soon, lane=str(lanes.lane_of(task)))
-
-    async def look() -> None:
-        async with morgue.stage.screen(size=(130, 50)) as screen:
-            await screen.shows("has the tag gpu")
-            shown = screen.text()
-            assert "retry 2/3: in 4m" in shown
-            assert "queue     ml" in shown
-            assert "needs     gpu=1" in shown
-            assert "[extract]" in shown
-            assert "-> load" in shown
-
-    play(look)
+    async with morgue.stage.screen(size=(130, 50)) as screen:
+        await screen.shows("has the tag gpu")
+        shown = screen.text()
+        assert "retry 2/3: in 4m" in shown
+        assert "queue     ml" in shown
+        assert "needs     gpu=1" in shown
+        assert "[extract]" in shown
+        assert "-> load" in shown
 
 
 def test_dead_letters_are_counted_by_task(morgue: Morgue) -> None:
@@ -412,63 +350,57 @@ def test_a_filter_counts_those_that_match(morgue: Morgue) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-def test_the_tasks_with_dead_letters_lead_to_their_letters(morgue: Morgue, size: tuple[int, int]) -> None:
+async def test_the_tasks_with_dead_letters_lead_to_their_letters(
+    morgue: Morgue, size: tuple[int, int]
+) -> None:
     letters = morgue.bury(morgue.stage.add("mail"), 3)
     morgue.bury(morgue.stage.add("etl"))
-
-    async def look() -> None:
-        async with morgue.stage.screen(size=size, unicode=size[0] > 80) as screen:
-            await open_tasks(screen)
-            line = next(line for line in screen.lines() if " mail " in line)
-            assert line.split()[1:3] == ["mail", "3"]
-            await screen.press("j", "enter")
-            await screen.until(lambda: list(screen.table.ids) == letters[::-1])
-            await screen.press("X")  # there is no such key in the list of one task
-            await screen.press("b", "t")
-            await screen.shows("retry 3 dead letters of mail now?")
-            await screen.press("n", "D")
-            await screen.shows("dismiss 3 dead letters of mail?")
-            (newer,) = morgue.bury(morgue.stage.crontab.get("mail"))
-            await screen.press("y")
-            await screen.shows("dismissed 3 dead letters of mail")
-            assert newer in morgue.letters
-            assert len(morgue.letters) == 2
-            await screen.until(lambda: [row.count for row in screen.table.rows.values()] == [1, 1])
-            await screen.press("a", "t")
-            await screen.shows("retry 2 dead letters of 2 tasks now?")
-            await screen.press("y")
-            await screen.shows("no dead letters")
-
-    play(look)
+    async with morgue.stage.screen(size=size, unicode=size[0] > 80) as screen:
+        await open_tasks(screen)
+        line = next(line for line in screen.lines() if " mail " in line)
+        assert line.split()[1:3] == ["mail", "3"]
+        await screen.press("j", "enter")
+        await screen.until(lambda: list(screen.table.ids) == letters[::-1])
+        await screen.press("X")  # there is no such key in the list of one task
+        await screen.press("b", "t")
+        await screen.shows("retry 3 dead letters of mail now?")
+        await screen.press("n", "D")
+        await screen.shows("dismiss 3 dead letters of mail?")
+        (newer,) = morgue.bury(morgue.stage.crontab.get("mail"))
+        await screen.press("y")
+        await screen.shows("dismissed 3 dead letters of mail")
+        assert newer in morgue.letters
+        assert len(morgue.letters) == 2
+        await screen.until(lambda: [row.count for row in screen.table.rows.values()] == [1, 1])
+        await screen.press("a", "t")
+        await screen.shows("retry 2 dead letters of 2 tasks now?")
+        await screen.press("y")
+        await screen.shows("no dead letters")
 
 
 @pytest.mark.slow
-def test_a_filter_and_a_word_apply_to_tasks_and_runs(morgue: Morgue) -> None:
+async def test_a_filter_and_a_word_apply_to_tasks_and_runs(morgue: Morgue) -> None:
     mail = morgue.bury(morgue.stage.add("mail"), 3)
     morgue.bury(morgue.stage.crontab.get("mail"), reason="disk full")
     web = morgue.bury(morgue.stage.add("web"), 2)
-
-    async def look() -> None:
-        async with morgue.stage.screen() as screen:
-            await open_tasks(screen)
-            await screen.press("slash")
-            await screen.type("exit:3 reason:exit task:mail")
-            await screen.press("enter")
-            await screen.until(lambda: [row.count for row in screen.table.rows.values()] == [3])
-            await screen.press("enter")
-            await screen.until(lambda: list(screen.table.ids) == mail[::-1])
-            await screen.press("b", "D")
-            await screen.shows("dismiss 3 dead letters of mail that match exit:3")
-            await screen.press("y")
-            await screen.until(lambda: len(morgue.letters) == 3)
-            await screen.press("colon")
-            await screen.type("dead runs")
-            await screen.press("enter")
-            await screen.until(lambda: list(screen.table.ids)[:2] == web[::-1])
-            assert len(screen.table.ids) == 3
-            await screen.press("colon")
-            await screen.type("dead")
-            await screen.press("enter")
-            await screen.until(lambda: screen.app.main.crumbs() == ["Dead"])
-
-    play(look)
+    async with morgue.stage.screen() as screen:
+        await open_tasks(screen)
+        await screen.press("slash")
+        await screen.type("exit:3 reason:exit task:mail")
+        await screen.press("enter")
+        await screen.until(lambda: [row.count for row in screen.table.rows.values()] == [3])
+        await screen.press("enter")
+        await screen.until(lambda: list(screen.table.ids) == mail[::-1])
+        await screen.press("b", "D")
+        await screen.shows("dismiss 3 dead letters of mail that match exit:3")
+        await screen.press("y")
+        await screen.until(lambda: len(morgue.letters) == 3)
+        await screen.press("colon")
+        await screen.type("dead runs")
+        await screen.press("enter")
+        await screen.until(lambda: list(screen.table.ids)[:2] == web[::-1])
+        assert len(screen.table.ids) == 3
+        await screen.press("colon")
+        await screen.type("dead")
+        await screen.press("enter")
+        await screen.until(lambda: screen.app.main.crumbs() == ["Dead"])

@@ -76,55 +76,47 @@ def test_every_field_can_be_asked_of_both_databases(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_a_filter_is_applied_while_it_is_typed_and_escape_takes_it_back(stage: Stage) -> None:
+async def test_a_filter_is_applied_while_it_is_typed_and_escape_takes_it_back(stage: Stage) -> None:
     for name in ("backup-db", "backup-web", "report"):
         stage.add(name)
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await screen.press("j")
-            await screen.press("slash")
-            await screen.type("backup !db")
-            await screen.until(lambda: names(screen) == ["backup-web"])
-            assert "filter: backup !db" in screen.text()
-            await screen.press("enter")
-            await screen.until(lambda: screen.table.has_focus)
-            assert names(screen) == ["backup-web"]
-            await screen.press("escape")
-            await screen.until(lambda: len(names(screen)) == 3)
-            assert screen.table.cursor_row.task.name == "backup-web"
-            await screen.press("slash")
-            await screen.type("nonsense:x")
-            await screen.shows("no field nonsense:")
-            assert len(screen.table.ids) == 3
-
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        await screen.press("j")
+        await screen.press("slash")
+        await screen.type("backup !db")
+        await screen.until(lambda: names(screen) == ["backup-web"])
+        assert "filter: backup !db" in screen.text()
+        await screen.press("enter")
+        await screen.until(lambda: screen.table.has_focus)
+        assert names(screen) == ["backup-web"]
+        await screen.press("escape")
+        await screen.until(lambda: len(names(screen)) == 3)
+        assert screen.table.cursor_row.task.name == "backup-web"
+        await screen.press("slash")
+        await screen.type("nonsense:x")
+        await screen.shows("no field nonsense:")
+        assert len(screen.table.ids) == 3
 
 
 @pytest.mark.slow
-def test_sorting_keeps_the_cursor_on_its_task(stage: Stage) -> None:
+async def test_sorting_keeps_the_cursor_on_its_task(stage: Stage) -> None:
     stage.add("a", "0 0 1 1 *")
     stage.add("b", "* * * * *")
     stage.add("c", "0 0 * * *")
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await screen.press("o")
-            await screen.shows("sort by")
-            await screen.press("2")
-            await screen.until(lambda: names(screen) == ["b", "c", "a"])
-            assert screen.table.cursor_row.task.name == "a"
-            assert "next+" in screen.text()
-            await screen.press("O")
-            await screen.until(lambda: names(screen) == ["a", "c", "b"])
-            await screen.pilot.click(type(screen.table), offset=(4, 0))
-            await screen.until(lambda: names(screen) == ["a", "b", "c"])
-
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        await screen.press("o")
+        await screen.shows("sort by")
+        await screen.press("2")
+        await screen.until(lambda: names(screen) == ["b", "c", "a"])
+        assert screen.table.cursor_row.task.name == "a"
+        assert "next+" in screen.text()
+        await screen.press("O")
+        await screen.until(lambda: names(screen) == ["a", "c", "b"])
+        await screen.pilot.click(type(screen.table), offset=(4, 0))
+        await screen.until(lambda: names(screen) == ["a", "b", "c"])
 
 
 @pytest.mark.slow
-def test_commands_have_the_words_of_the_shell(stage: Stage) -> None:
+async def test_commands_have_the_words_of_the_shell(stage: Stage) -> None:
     stage.add("backup")
 
     async def command(screen: Any, text: str) -> None:
@@ -133,30 +125,27 @@ def test_commands_have_the_words_of_the_shell(stage: Stage) -> None:
         await screen.type(text)
         await screen.press("enter")
 
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await command(screen, "runs back")
-            await screen.shows("> backup")
-            await command(screen, "nodes")
-            await screen.shows("no agents yet")
-            await command(screen, "nods")
-            await screen.shows("did you mean nodes")
-            await screen.press("escape")
-            await command(screen, "view")
-            await screen.press("escape")
-            await command(screen, "pause backup")
-            await screen.shows("pause backup: why?")
-            await screen.press("escape")
-            await command(screen, "runs nothing")
-            await screen.shows("there is no task")
-            await command(screen, "q")
-            await screen.until(lambda: not screen.app.is_running)
-
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        await command(screen, "runs back")
+        await screen.shows("> backup")
+        await command(screen, "nodes")
+        await screen.shows("no agents yet")
+        await command(screen, "nods")
+        await screen.shows("did you mean nodes")
+        await screen.press("escape")
+        await command(screen, "view")
+        await screen.press("escape")
+        await command(screen, "pause backup")
+        await screen.shows("pause backup: why?")
+        await screen.press("escape")
+        await command(screen, "runs nothing")
+        await screen.shows("there is no task")
+        await command(screen, "q")
+        await screen.until(lambda: not screen.app.is_running)
 
 
 @pytest.mark.slow
-def test_details_and_reasons_are_told_by_the_words_of_the_shell(stage: Stage) -> None:
+async def test_details_and_reasons_are_told_by_the_words_of_the_shell(stage: Stage) -> None:
     task = stage.add("backup", describe="the nightly one")
     stage.crontab.pause(task, "holiday")
 
@@ -165,25 +154,22 @@ def test_details_and_reasons_are_told_by_the_words_of_the_shell(stage: Stage) ->
         await screen.type(text)
         await screen.press("enter")
 
-    async def look() -> None:
-        async with stage.screen(size=(100, 40)) as screen:
-            await command(screen, "view back")
-            await screen.shows("at 02:30 every day")
-            assert "the nightly one" in screen.text()
+    async with stage.screen(size=(100, 40)) as screen:
+        await command(screen, "view back")
+        await screen.shows("at 02:30 every day")
+        assert "the nightly one" in screen.text()
+        await screen.press("escape")
+        for line in ("why backup", "why backup tomorrow 02:30"):
+            await command(screen, line)
+            await screen.shows(f"| {line}")
+            await screen.shows("paused")
+            assert "holiday" in screen.text()
             await screen.press("escape")
-            for line in ("why backup", "why backup tomorrow 02:30"):
-                await command(screen, line)
-                await screen.shows(f"| {line}")
-                await screen.shows("paused")
-                assert "holiday" in screen.text()
-                await screen.press("escape")
-                await screen.shows_not(f"| {line}")
-            await command(screen, "why backup soon")
-            await screen.shows("soon")
-            await command(screen, "view nothing")
-            await screen.shows("there is no task")
-
-    asyncio.run(look())
+            await screen.shows_not(f"| {line}")
+        await command(screen, "why backup soon")
+        await screen.shows("soon")
+        await command(screen, "view nothing")
+        await screen.shows("there is no task")
 
 
 def at_once(screen: Any, *keys: str) -> None:
@@ -194,53 +180,41 @@ def at_once(screen: Any, *keys: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_typed_right_after_a_colon_or_a_slash_is_no_order(stage: Stage) -> None:
+async def test_what_is_typed_right_after_a_colon_or_a_slash_is_no_order(stage: Stage) -> None:
     for name in ("backup", "report"):
         stage.add(name)
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            at_once(screen, "slash", *"report", "enter")  # r would run the task, e edit it
-            await screen.until(lambda: names(screen) == ["report"])
-            await screen.until(lambda: screen.table.has_focus)
-            at_once(screen, "colon", *"runs", "space", *"backup", "enter")
-            await screen.shows("> backup")
-            at_once(screen, "2", "slash", *"report")  # the view that opens takes no key from the filter
-            await screen.shows("filter: report")
-            at_once(screen, *"rs", "escape", "3", "colon", *"nodes", "enter")
-            await screen.shows("no agents yet")
-
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        at_once(screen, "slash", *"report", "enter")  # r would run the task, e edit it
+        await screen.until(lambda: names(screen) == ["report"])
+        await screen.until(lambda: screen.table.has_focus)
+        at_once(screen, "colon", *"runs", "space", *"backup", "enter")
+        await screen.shows("> backup")
+        at_once(screen, "2", "slash", *"report")  # the view that opens takes no key from the filter
+        await screen.shows("filter: report")
+        at_once(screen, *"rs", "escape", "3", "colon", *"nodes", "enter")
+        await screen.shows("no agents yet")
     assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(RunFilter(), 10))
 
 
-def test_what_is_typed_before_a_view_is_there_does_nothing_to_the_one_before(stage: Stage) -> None:
+async def test_what_is_typed_before_a_view_is_there_does_nothing_to_the_one_before(stage: Stage) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            at_once(screen, "5", "r", "D", "enter")
-            await screen.until(lambda: screen.app.main.has_keys)
-            assert screen.app.main.crumbs() == ["Dead"]
-            await screen.press("1")
-            await screen.until(lambda: screen.table.has_focus)
-            assert screen.app.main.crumbs() == ["Tasks"]
-            assert screen.app.screen is screen.app.main
-
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        at_once(screen, "5", "r", "D", "enter")
+        await screen.until(lambda: screen.app.main.has_keys)
+        assert screen.app.main.crumbs() == ["Dead"]
+        await screen.press("1")
+        await screen.until(lambda: screen.table.has_focus)
+        assert screen.app.main.crumbs() == ["Tasks"]
+        assert screen.app.screen is screen.app.main
     assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(RunFilter(), 10))
 
 
-def test_what_is_typed_before_a_form_is_there_is_its_first_field(stage: Stage) -> None:
+async def test_what_is_typed_before_a_form_is_there_is_its_first_field(stage: Stage) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            at_once(screen, "n", *"rsr")
-            await screen.shows("new task")
-            await screen.shows("name             rsr")
-
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        at_once(screen, "n", *"rsr")
+        await screen.shows("new task")
+        await screen.shows("name             rsr")
     assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(RunFilter(), 10))
     assert stage.crontab.get("backup").enabled
 
@@ -256,121 +230,101 @@ class Slow(Crontab):
 
 
 @pytest.mark.slow
-def test_what_is_typed_before_a_form_is_ready_waits_for_it(
+async def test_what_is_typed_before_a_form_is_ready_waits_for_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen(connect=lambda: Slow(open_database(stage.url), "bob@desk")) as screen:
-            at_once(screen, "e", *"rsrD")
-            await screen.shows("edit backup")
-            await screen.shows("schedule         30 2 * * *rsrD")
-            await screen.press("escape")
-            await screen.shows("lose the changes")
-            await screen.press("y")
-            await screen.shows("10 runs")
-            at_once(screen, "colon", *"edit", "space", *"other", "enter", *"rsrD")
-            await screen.shows("there is no task")
-            monkeypatch.setattr(Slow, "seconds", 3.0)
-            at_once(screen, "e", "r", "escape", "j")  # Esc waits for it no longer than a moment
-            await screen.shows("the typed keys were ignored")
-            await asyncio.sleep(3)
-            monkeypatch.setattr(Slow, "seconds", 0.0)
-            assert screen.app.screen is screen.app.main
-            at_once(screen, "E", "r", "s")  # they were for the editor, which there is none of here
-            await screen.shows("no editor can be started")
-            await asyncio.sleep(0.5)
-            assert screen.app.screen is screen.app.main
-
-    asyncio.run(look())
+    async with stage.screen(connect=lambda: Slow(open_database(stage.url), "bob@desk")) as screen:
+        at_once(screen, "e", *"rsrD")
+        await screen.shows("edit backup")
+        await screen.shows("schedule         30 2 * * *rsrD")
+        await screen.press("escape")
+        await screen.shows("lose the changes")
+        await screen.press("y")
+        await screen.shows("10 runs")
+        at_once(screen, "colon", *"edit", "space", *"other", "enter", *"rsrD")
+        await screen.shows("there is no task")
+        monkeypatch.setattr(Slow, "seconds", 3.0)
+        at_once(screen, "e", "r", "escape", "j")  # Esc waits for it no longer than a moment
+        await screen.shows("the typed keys were ignored")
+        await asyncio.sleep(3)
+        monkeypatch.setattr(Slow, "seconds", 0.0)
+        assert screen.app.screen is screen.app.main
+        at_once(screen, "E", "r", "s")  # they were for the editor, which there is none of here
+        await screen.shows("no editor can be started")
+        await asyncio.sleep(0.5)
+        assert screen.app.screen is screen.app.main
     assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(RunFilter(), 10))
     assert stage.crontab.get("backup").enabled
 
 
 @pytest.mark.slow
-def test_the_palette_and_the_help_know_every_command(stage: Stage) -> None:
+async def test_the_palette_and_the_help_know_every_command(stage: Stage) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen(size=(80, 50)) as screen:
-            await screen.press("question_mark")
-            await screen.shows("tasks.run")
-            await screen.press("escape")
-            await screen.press("ctrl+p")
-            await screen.shows("runs (TASK)")
-            await screen.type("nodes")
-            await screen.shows("Show the view Nodes")
-            await screen.press("enter")
-            await screen.shows("no agents yet")
-
-    asyncio.run(look())
+    async with stage.screen(size=(80, 50)) as screen:
+        await screen.press("question_mark")
+        await screen.shows("tasks.run")
+        await screen.press("escape")
+        await screen.press("ctrl+p")
+        await screen.shows("runs (TASK)")
+        await screen.type("nodes")
+        await screen.shows("Show the view Nodes")
+        await screen.press("enter")
+        await screen.shows("no agents yet")
 
 
-def test_keys_can_be_remapped_by_their_names(stage: Stage) -> None:
+async def test_keys_can_be_remapped_by_their_names(stage: Stage) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen(keys={"tasks.run": "f5"}) as screen:
-            await screen.press("r")
-            await screen.press("f5")
-            await screen.shows("dcron run backup")
-            assert len(stage.crontab.runs(wanted_of(stage, "backup"), 10)) == 2  # the turn, and this one
-
-    asyncio.run(look())
+    async with stage.screen(keys={"tasks.run": "f5"}) as screen:
+        await screen.press("r")
+        await screen.press("f5")
+        await screen.shows("dcron run backup")
+        assert len(stage.crontab.runs(wanted_of(stage, "backup"), 10)) == 2  # the turn, and this one
 
 
 @pytest.mark.slow
-def test_remapped_keys_stand_wherever_keys_are_told(stage: Stage) -> None:
+async def test_remapped_keys_stand_wherever_keys_are_told(stage: Stage) -> None:
     stage.add("backup")
     keys = {"tasks.run": "f5", "tasks.new": "N", "confirm.yes": "j", "dialog.leave": "ctrl+g"}
     keys |= {"form.save": "f10", "app.help": "f9", "pane.errors": "f3", "log.wrap": "f6"}
-
-    async def look() -> None:
-        async with stage.screen(size=(100, 50), keys=keys) as screen:
-            await screen.shows("F5 run now")
-            assert "F9 help" in screen.lines()[-1]
-            await screen.press("f9")
-            await screen.shows("F5           run now")
-            await screen.press("ctrl+g")
-            await screen.press("D")
-            await screen.shows("j  Yes")
-            await screen.press("ctrl+g")
-            await screen.press("s")
-            await screen.shows("ctrl+g leaves")
-            await screen.press("ctrl+g", "f3")
-            await screen.shows("no errors - F3 shows all")
-            await screen.press("f3", "e")
-            await screen.shows("F10 save")
-            assert "F9 help" in screen.text()
-            await screen.press("escape", "f5", "colon")
-            await screen.type("log backup")
-            await screen.press("enter")
-            await screen.shows("F6 wrap")
-
-    asyncio.run(look())
+    async with stage.screen(size=(100, 50), keys=keys) as screen:
+        await screen.shows("F5 run now")
+        assert "F9 help" in screen.lines()[-1]
+        await screen.press("f9")
+        await screen.shows("F5           run now")
+        await screen.press("ctrl+g")
+        await screen.press("D")
+        await screen.shows("j  Yes")
+        await screen.press("ctrl+g")
+        await screen.press("s")
+        await screen.shows("ctrl+g leaves")
+        await screen.press("ctrl+g", "f3")
+        await screen.shows("no errors - F3 shows all")
+        await screen.press("f3", "e")
+        await screen.shows("F10 save")
+        assert "F9 help" in screen.text()
+        await screen.press("escape", "f5", "colon")
+        await screen.type("log backup")
+        await screen.press("enter")
+        await screen.shows("F6 wrap")
 
 
 @pytest.mark.slow
-def test_the_key_of_the_help_is_always_told(stage: Stage) -> None:
+async def test_the_key_of_the_help_is_always_told(stage: Stage) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen(size=(40, 20)) as screen:
-            assert screen.lines()[-1].endswith("? help")
-            await screen.press("e")
-            await screen.shows("F1 help")
-            await screen.press("f1")
-            await screen.shows("ctrl+s  save")
-            assert "ctrl+q quits at once" in screen.text()
-            assert "goes back" not in screen.text()
-            await screen.press("escape", "escape", "r", "colon")
-            await screen.type("log backup")
-            await screen.press("enter")
-            await screen.shows("f follow")
-            assert screen.lines()[-1].endswith("? help")
-
-    asyncio.run(look())
+    async with stage.screen(size=(40, 20)) as screen:
+        assert screen.lines()[-1].endswith("? help")
+        await screen.press("e")
+        await screen.shows("F1 help")
+        await screen.press("f1")
+        await screen.shows("ctrl+s  save")
+        assert "ctrl+q quits at once" in screen.text()
+        assert "goes back" not in screen.text()
+        await screen.press("escape", "escape", "r", "colon")
+        await screen.type("log backup")
+        await screen.press("enter")
+        await screen.shows("f follow")
+        assert screen.lines()[-1].endswith("? help")
 
 
 def wanted_of(stage: Stage, name: str) -> Any:

@@ -1,6 +1,5 @@
 """The fleet: the panel above the nodes, and the page of a node."""
 
-import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -117,63 +116,54 @@ def test_no_more_slots_are_used_than_there_are_while_ends_are_recorded(stage: St
     assert (" 8/8 used   1 node", "") in shown
 
 
-def test_a_panel_that_no_resize_has_shown_comes_with_the_next_second(stage: Stage, agents: Agents) -> None:
-    async def look() -> None:
-        async with stage.screen(awaited="no tasks yet") as screen:
-            await screen.press("4")
-            await screen.shows("0/8 used   1 node")
-            screen.pane.query_one(FleetPanel).display = False
-            await screen.shows_not("0/8 used   1 node")
-            screen.pane.tick()
-            await screen.shows("0/8 used   1 node")
-
-    asyncio.run(look())
+async def test_a_panel_that_no_resize_has_shown_comes_with_the_next_second(
+    stage: Stage, agents: Agents
+) -> None:
+    async with stage.screen(awaited="no tasks yet") as screen:
+        await screen.press("4")
+        await screen.shows("0/8 used   1 node")
+        screen.pane.query_one(FleetPanel).display = False
+        await screen.shows_not("0/8 used   1 node")
+        screen.pane.tick()
+        await screen.shows("0/8 used   1 node")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-def test_the_panel_and_the_page_of_a_node(stage: Stage, agents: Agents, size: tuple[int, int]) -> None:
+async def test_the_panel_and_the_page_of_a_node(stage: Stage, agents: Agents, size: tuple[int, int]) -> None:
     stage.crontab.run(stage.add("mail", "@yearly", queue="mail"))
-
-    async def look() -> None:
-        async with stage.screen(size=size, unicode=size[0] > 80) as screen:
-            await screen.press("4")
-            await screen.shows("1 due run")
-            await screen.shows("0/8 used   1 node")
-            await screen.shows("mail 0 +1")
-            await screen.shows("in the next hour")
-            assert all(len(line) <= size[0] for line in screen.lines())
-            await screen.press("enter")
-            await screen.shows("without a heartbeat")
-            await screen.press("d")
-            await screen.shows("drain web-1-")
-            await screen.press("y")
-            await screen.shows("- draining" if size[0] == 80 else "‖ draining")
-            await screen.press("u")
-            await screen.shows("dcron undrain")
-            await screen.press("tab")
-            await screen.shows("result")
-            await screen.press("escape")
-            await screen.until(lambda: screen.app.main.crumbs() == ["Nodes"])
-
-    asyncio.run(look())
+    async with stage.screen(size=size, unicode=size[0] > 80) as screen:
+        await screen.press("4")
+        await screen.shows("1 due run")
+        await screen.shows("0/8 used   1 node")
+        await screen.shows("mail 0 +1")
+        await screen.shows("in the next hour")
+        assert all(len(line) <= size[0] for line in screen.lines())
+        await screen.press("enter")
+        await screen.shows("without a heartbeat")
+        await screen.press("d")
+        await screen.shows("drain web-1-")
+        await screen.press("y")
+        await screen.shows("- draining" if size[0] == 80 else "‖ draining")
+        await screen.press("u")
+        await screen.shows("dcron undrain")
+        await screen.press("tab")
+        await screen.shows("result")
+        await screen.press("escape")
+        await screen.until(lambda: screen.app.main.crumbs() == ["Nodes"])
 
 
 @pytest.mark.slow
-def test_a_small_screen_has_no_panel(stage: Stage, agents: Agents) -> None:
+async def test_a_small_screen_has_no_panel(stage: Stage, agents: Agents) -> None:
     stage.add("mail")
-
-    async def look() -> None:
-        async with stage.screen(size=(40, 10)) as screen:
-            await screen.press("4")
-            await screen.shows("web-1")
-            assert "slots" not in screen.text()
-
-    asyncio.run(look())
+    async with stage.screen(size=(40, 10)) as screen:
+        await screen.press("4")
+        await screen.shows("web-1")
+        assert "slots" not in screen.text()
 
 
 @pytest.mark.slow
-def test_a_run_that_is_not_heard_of_is_shown_with_its_node(stage: Stage, agents: Agents) -> None:
+async def test_a_run_that_is_not_heard_of_is_shown_with_its_node(stage: Stage, agents: Agents) -> None:
     task = stage.add("backup", "@yearly", on_disconnect="keep", timeout=3600.0)
     cut_off = agents.node("web-3")
     run = stage.crontab.run(task)
@@ -181,18 +171,14 @@ def test_a_run_that_is_not_heard_of_is_shown_with_its_node(stage: Stage, agents:
     assert [each.id for each in agents.take(cut_off)] == [run.id]
     agents.forward(minutes=2)
     agents.reap()
-
-    async def look() -> None:
-        async with stage.screen(size=(160, 24)) as screen:
-            await screen.shows("unheard")
-            await screen.press("2")
-            await screen.shows("not heard of since")
-            await screen.press("4")
-            await screen.shows("1 unheard")
-            await screen.press("G")
-            await screen.until(lambda: screen.table.cursor_row and screen.table.cursor_row.id == cut_off)
-            await screen.press("enter")
-            await screen.shows("1 run not heard of since")
-            await screen.shows("its other runs were lost")
-
-    asyncio.run(look())
+    async with stage.screen(size=(160, 24)) as screen:
+        await screen.shows("unheard")
+        await screen.press("2")
+        await screen.shows("not heard of since")
+        await screen.press("4")
+        await screen.shows("1 unheard")
+        await screen.press("G")
+        await screen.until(lambda: screen.table.cursor_row and screen.table.cursor_row.id == cut_off)
+        await screen.press("enter")
+        await screen.shows("1 run not heard of since")
+        await screen.shows("its other runs were lost")

@@ -1,7 +1,5 @@
 """Freezing and thawing the crontab on the screen."""
 
-import asyncio
-
 import pytest
 
 from dcron.services.freezes import Freezes
@@ -9,27 +7,23 @@ from tests.support.tui import Stage
 
 
 @pytest.mark.slow
-def test_the_crontab_is_frozen_and_thawed(stage: Stage) -> None:
+async def test_the_crontab_is_frozen_and_thawed(stage: Stage) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await screen.press("colon")
-            await screen.type("freeze")
-            await screen.press("enter")
-            await screen.shows("nothing starts by itself, on any node")
-            await screen.type("upgrade")
-            await screen.press("tab")
-            await screen.type("+2h")
-            await screen.press("enter")
-            await screen.shows("frozen by bob@desk until")
-            await screen.shows("upgrade  (:thaw ends it)")
-            await screen.press("colon")
-            await screen.type("thaw")
-            await screen.press("enter")
-            await screen.shows("thaw the crontab?")
-            await screen.press("y")
-            await screen.shows_not("(:thaw ends it)")
-            assert Freezes(stage.crontab).active() is None
-
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        await screen.press("colon")
+        await screen.type("freeze")
+        await screen.press("enter")
+        await screen.shows("nothing starts by itself, on any node")
+        await screen.type("upgrade")
+        await screen.press("tab")
+        await screen.type("+2h")
+        await screen.press("enter")
+        await screen.shows("frozen by bob@desk until")
+        await screen.shows("upgrade  (:thaw ends it)")
+        await screen.press("colon")
+        await screen.type("thaw")
+        await screen.press("enter")
+        await screen.shows("thaw the crontab?")
+        await screen.press("y")
+        await screen.shows_not("(:thaw ends it)")
+        assert Freezes(stage.crontab).active() is None

@@ -1,9 +1,5 @@
 """The history on the screen, and undo from it."""
 
-import asyncio
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from sqlalchemy import update
 from textual.widgets import Static
@@ -22,10 +18,6 @@ from tests.support.stage import definition
 from tests.support.tui import Screen, Stage
 
 pytestmark = pytest.mark.slow
-
-
-def play(look: Callable[[], Any]) -> None:
-    asyncio.run(look())
 
 
 def changes(stage: Stage, name: str | None = None) -> list[RecordedChange]:
@@ -48,171 +40,143 @@ async def agree(screen: Screen, why: str = "") -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
-def test_a_task_has_its_history_with_what_each_change_did(stage: Stage, size: tuple[int, int]) -> None:
+async def test_a_task_has_its_history_with_what_each_change_did(stage: Stage, size: tuple[int, int]) -> None:
     task = stage.add("backup", command="pg_dump shop")
     edited = stage.crontab.acting("cli set", "dumps are slow").edit(task, {"command": "pg_dump -j8 shop"})
     stage.crontab.acting("tui").pause(edited, "disk is full")
     stage.add("other")
-
-    async def look() -> None:
-        async with stage.screen(size=size, unicode=size[0] == 200) as screen:
-            await open_history(screen)
-            assert screen.app.main.crumbs() == ["Tasks", "backup history"]
-            assert list(screen.table.ids) == [3, 2, 1]
-            await screen.shows("+# paused: disk is full")
-            await screen.press("j")
-            await screen.shows("-30 2 * * * pg_dump shop")
-            await screen.shows("+30 2 * * * pg_dump -j8 shop")
-            await screen.shows("why: dumps are slow")
-            assert all(len(line) <= size[0] for line in screen.lines())
-            await screen.press("enter")
-            await screen.until(lambda: isinstance(screen.app.screen, NoticeDialog))
-            await screen.press("escape", "p")
-            await screen.shows_not("why: dumps are slow")
-            await screen.press("escape")
-            await screen.until(lambda: screen.app.main.crumbs() == ["Tasks"])
-
-    play(look)
+    async with stage.screen(size=size, unicode=size[0] == 200) as screen:
+        await open_history(screen)
+        assert screen.app.main.crumbs() == ["Tasks", "backup history"]
+        assert list(screen.table.ids) == [3, 2, 1]
+        await screen.shows("+# paused: disk is full")
+        await screen.press("j")
+        await screen.shows("-30 2 * * * pg_dump shop")
+        await screen.shows("+30 2 * * * pg_dump -j8 shop")
+        await screen.shows("why: dumps are slow")
+        assert all(len(line) <= size[0] for line in screen.lines())
+        await screen.press("enter")
+        await screen.until(lambda: isinstance(screen.app.screen, NoticeDialog))
+        await screen.press("escape", "p")
+        await screen.shows_not("why: dumps are slow")
+        await screen.press("escape")
+        await screen.until(lambda: screen.app.main.crumbs() == ["Tasks"])
 
 
-def test_the_dialog_of_a_change_has_one_heading(stage: Stage) -> None:
+async def test_the_dialog_of_a_change_has_one_heading(stage: Stage) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await open_history(screen)
-            await screen.press("enter")
-            await screen.until(lambda: isinstance(screen.app.screen, NoticeDialog))
-            shown = [str(each.render()) for each in screen.app.screen.query(Static)]
-            assert "change 1  backup: add" in shown[0]
-            assert "change 1" not in shown[1]
-
-    play(look)
+    async with stage.screen() as screen:
+        await open_history(screen)
+        await screen.press("enter")
+        await screen.until(lambda: isinstance(screen.app.screen, NoticeDialog))
+        shown = [str(each.render()) for each in screen.app.screen.query(Static)]
+        assert "change 1  backup: add" in shown[0]
+        assert "change 1" not in shown[1]
 
 
-def test_a_change_is_undone_with_a_reason_and_its_command_is_shown(stage: Stage) -> None:
+async def test_a_change_is_undone_with_a_reason_and_its_command_is_shown(stage: Stage) -> None:
     task = stage.add("backup", "30 2 * * *")
     stage.crontab.edit(task, {"schedule": "30 4 * * *"})
     stage.crontab.edit(stage.crontab.get("backup"), {"timeout": 60.0})
-
-    async def look() -> None:
-        async with stage.screen(size=(100, 30)) as screen:
-            await open_history(screen)
-            await screen.press("u")
-            await screen.shows("undo change 3?")
-            await screen.shows("dcron undo --change 3")
-            await agree(screen, "too-short")
-            await screen.until(lambda: len(changes(stage)) == 4)
-            await screen.until(lambda: len(screen.table.ids) == 4)
-            await screen.shows("dcron undo --change 3 -m too-short")
-
-    play(look)
+    async with stage.screen(size=(100, 30)) as screen:
+        await open_history(screen)
+        await screen.press("u")
+        await screen.shows("undo change 3?")
+        await screen.shows("dcron undo --change 3")
+        await agree(screen, "too-short")
+        await screen.until(lambda: len(changes(stage)) == 4)
+        await screen.until(lambda: len(screen.table.ids) == 4)
+        await screen.shows("dcron undo --change 3 -m too-short")
     last = changes(stage, "backup")[0]
     assert (last.undoes, last.note, last.via, last.actor) == (3, "too-short", "tui", "bob@desk")
     assert stage.crontab.get("backup").timeout is None
     assert stage.crontab.get("backup").schedule == "30 4 * * *"
 
 
-def test_later_changes_are_shown_before_they_are_lost(stage: Stage) -> None:
+async def test_later_changes_are_shown_before_they_are_lost(stage: Stage) -> None:
     task = stage.add("backup", "30 2 * * *")
     edited = stage.crontab.edit(task, {"schedule": "30 4 * * *"})
     stage.crontab.acting("cli set", "hung in May").edit(edited, {"timeout": 60.0})
-
-    async def look() -> None:
-        async with stage.screen(size=(100, 30)) as screen:
-            await open_history(screen)
-            await screen.press("j", "u")
-            await screen.shows("later changes would be lost")
-            await screen.shows("hung in May")
-            await screen.press("escape")
-            assert len(changes(stage)) == 3
-            await screen.press("u")
-            await screen.shows("later changes would be lost")
-            await screen.press("f")
-            await screen.shows("undo change 2?")
-            await screen.shows("before ")  # the runs that move
-            await agree(screen)
-            await screen.until(lambda: len(changes(stage)) == 4)
-
-    play(look)
+    async with stage.screen(size=(100, 30)) as screen:
+        await open_history(screen)
+        await screen.press("j", "u")
+        await screen.shows("later changes would be lost")
+        await screen.shows("hung in May")
+        await screen.press("escape")
+        assert len(changes(stage)) == 3
+        await screen.press("u")
+        await screen.shows("later changes would be lost")
+        await screen.press("f")
+        await screen.shows("undo change 2?")
+        await screen.shows("before ")  # the runs that move
+        await agree(screen)
+        await screen.until(lambda: len(changes(stage)) == 4)
     task = stage.crontab.get("backup")
     assert (task.schedule, task.timeout) == ("30 2 * * *", None)
 
 
-def test_the_last_act_of_the_session_is_undone_then_the_one_before_and_an_undo_is_redone(
+async def test_the_last_act_of_the_session_is_undone_then_the_one_before_and_an_undo_is_redone(
     stage: Stage,
 ) -> None:
     stage.add("backup")
     stage.add("other")
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await screen.press("u")
-            await screen.shows("nothing to undo")
-            await screen.press("D")
-            await screen.shows("delete backup?")
-            await screen.press("y")
-            await screen.until(lambda: not stage.crontab.names("backup", 1))
-            stage.crontab.pause(stage.crontab.get("other"))  # somebody else's
-            await screen.press("u")
-            await screen.shows("undo your last act?")
-            await agree(screen)
-            await screen.until(lambda: stage.crontab.names("backup", 1))
-            await screen.press("u")
-            await screen.shows("all of your acts here are undone")
-            assert stage.crontab.names("backup", 1)
-            await screen.type(":history")
-            await screen.press("enter")
-            await screen.until(lambda: len(screen.table.ids) == 5)
-            await screen.until(lambda: screen.table.has_focus)
-            await screen.press("u")
-            await screen.shows("removed backup")
-            await screen.press("escape")
-
-    play(look)
+    async with stage.screen() as screen:
+        await screen.press("u")
+        await screen.shows("nothing to undo")
+        await screen.press("D")
+        await screen.shows("delete backup?")
+        await screen.press("y")
+        await screen.until(lambda: not stage.crontab.names("backup", 1))
+        stage.crontab.pause(stage.crontab.get("other"))  # somebody else's
+        await screen.press("u")
+        await screen.shows("undo your last act?")
+        await agree(screen)
+        await screen.until(lambda: stage.crontab.names("backup", 1))
+        await screen.press("u")
+        await screen.shows("all of your acts here are undone")
+        assert stage.crontab.names("backup", 1)
+        await screen.type(":history")
+        await screen.press("enter")
+        await screen.until(lambda: len(screen.table.ids) == 5)
+        await screen.until(lambda: screen.table.has_focus)
+        await screen.press("u")
+        await screen.shows("removed backup")
+        await screen.press("escape")
     assert not stage.crontab.get("other").enabled
 
 
-def test_a_protected_context_asks_for_its_name_before_an_undo(stage: Stage) -> None:
+async def test_a_protected_context_asks_for_its_name_before_an_undo(stage: Stage) -> None:
     stage.crontab.edit(stage.add("backup"), {"timeout": 60.0})
-
-    async def look() -> None:
-        async with stage.screen(context="prod", is_protected=True) as screen:
-            await open_history(screen)
-            await screen.press("u")
-            await agree(screen, "why")
-            await screen.shows("undo change 2 in prod?")
-            await screen.press("enter")
-            assert len(changes(stage)) == 2
-            await screen.type("prod")
-            await screen.press("enter")
-            await screen.until(lambda: len(changes(stage)) == 3)
-
-    play(look)
+    async with stage.screen(context="prod", is_protected=True) as screen:
+        await open_history(screen)
+        await screen.press("u")
+        await agree(screen, "why")
+        await screen.shows("undo change 2 in prod?")
+        await screen.press("enter")
+        assert len(changes(stage)) == 2
+        await screen.type("prod")
+        await screen.press("enter")
+        await screen.until(lambda: len(changes(stage)) == 3)
 
 
-def test_all_changes_are_read_page_by_page(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_changes_are_read_page_by_page(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dcron.tui.history.pane.PAGE", 10)
     for number in range(35):
         stage.add(f"task{number:02}")
-
-    async def look() -> None:
-        async with stage.screen(size=(80, 16)) as screen:
-            await screen.type(":history")
-            await screen.press("enter")
-            await screen.until(lambda: isinstance(screen.pane, HistoryPane) and screen.table.rows)
-            await screen.until(lambda: screen.table.has_focus)
-            while screen.table.cursor_id != 1:
-                await screen.press("G")
-            assert list(screen.table.ids) == list(range(35, 0, -1))
-            stage.add("later")
-            await screen.until(lambda: screen.table.ids[0] == 36)
-            assert len(screen.table.ids) == 36
-
-    play(look)
+    async with stage.screen(size=(80, 16)) as screen:
+        await screen.type(":history")
+        await screen.press("enter")
+        await screen.until(lambda: isinstance(screen.pane, HistoryPane) and screen.table.rows)
+        await screen.until(lambda: screen.table.has_focus)
+        while screen.table.cursor_id != 1:
+            await screen.press("G")
+        assert list(screen.table.ids) == list(range(35, 0, -1))
+        stage.add("later")
+        await screen.until(lambda: screen.table.ids[0] == 36)
+        assert len(screen.table.ids) == 36
 
 
-def test_foreign_text_in_the_history_is_harmless(stage: Stage) -> None:
+async def test_foreign_text_in_the_history_is_harmless(stage: Stage) -> None:
     crontab = Crontab(open_database(stage.url), "ev\x1b[2Jil@\u202ehost")
     task = crontab.add(definition("evil", "@yearly"))
     with crontab.database.write() as connection:
@@ -220,38 +184,30 @@ def test_foreign_text_in_the_history_is_harmless(stage: Stage) -> None:
         connection.execute(update(tables.changes).values(values))
     crontab.edit(task, {"describe": "[@click=app.quit]x[/]"})
     crontab.database.close()
-
-    async def look() -> None:
-        async with stage.screen(size=(120, 30)) as screen:
-            await screen.type(":history")
-            await screen.press("enter")
-            await screen.until(lambda: isinstance(screen.pane, HistoryPane) and screen.table.rows)
-            await screen.shows("[@click=app.quit]x[/]")
-            assert "\x1b" not in screen.text()
-            assert "\u202e" not in screen.text()
-
-    play(look)
+    async with stage.screen(size=(120, 30)) as screen:
+        await screen.type(":history")
+        await screen.press("enter")
+        await screen.until(lambda: isinstance(screen.pane, HistoryPane) and screen.table.rows)
+        await screen.shows("[@click=app.quit]x[/]")
+        assert "\x1b" not in screen.text()
+        assert "\u202e" not in screen.text()
 
 
-def test_what_a_source_owns_is_to_be_changed_there_too(stage: Stage) -> None:
+async def test_what_a_source_owns_is_to_be_changed_there_too(stage: Stage) -> None:
     task = stage.add("backup", "30 2 * * *")
     with stage.database.write() as connection:
         owned = {"source": "shop/cron", "applied": digest(task)}
         connection.execute(update(tables.crontab).values(owned))
     stage.crontab.edit(stage.crontab.get("backup"), {"timeout": 60.0})
-
-    async def look() -> None:
-        async with stage.screen(size=(150, 40)) as screen:
-            await screen.shows("shop/cron, changed by hand")
-            await screen.press("D")
-            await screen.shows("backup belongs to shop/cron: remove it there, too")
-            await screen.press("escape")
-            await forms.opened(screen, "e")
-            await forms.fill(screen, schedule="30 4 * * *")
-            await forms.save(screen, sees="backup belongs to shop/cron: change it there, too")
-            await screen.until(lambda: stage.crontab.get("backup").schedule == "30 4 * * *")
-            await screen.press("u")
-            await screen.shows("undo your last act?")
-            await screen.shows("backup belongs to shop/cron: change it there, too")
-
-    play(look)
+    async with stage.screen(size=(150, 40)) as screen:
+        await screen.shows("shop/cron, changed by hand")
+        await screen.press("D")
+        await screen.shows("backup belongs to shop/cron: remove it there, too")
+        await screen.press("escape")
+        await forms.opened(screen, "e")
+        await forms.fill(screen, schedule="30 4 * * *")
+        await forms.save(screen, sees="backup belongs to shop/cron: change it there, too")
+        await screen.until(lambda: stage.crontab.get("backup").schedule == "30 4 * * *")
+        await screen.press("u")
+        await screen.shows("undo your last act?")
+        await screen.shows("backup belongs to shop/cron: change it there, too")

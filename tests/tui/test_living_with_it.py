@@ -1,6 +1,5 @@
 """The terminal's cursor for magnifiers, and rows that do not move while a user acts on them."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -19,70 +18,61 @@ FIRST_ROW = 3
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_the_cursor_of_the_terminal_stands_on_the_row(stage: Stage) -> None:
-    async def look() -> None:
-        async with stage.screen() as screen:
-            assert screen.app.cursor_position.y == FIRST_ROW
-            await screen.press("j", "j")
-            await screen.until(lambda: screen.app.cursor_position == (0, FIRST_ROW + 2))
-
+async def test_the_cursor_of_the_terminal_stands_on_the_row(stage: Stage) -> None:
     for name in ("a", "b", "c"):
         stage.add(name)
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        assert screen.app.cursor_position.y == FIRST_ROW
+        await screen.press("j", "j")
+        await screen.until(lambda: screen.app.cursor_position == (0, FIRST_ROW + 2))
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_rows_are_not_sorted_anew_just_after_a_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rows_are_not_sorted_anew_just_after_a_key(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tasks, "SETTLED", 0.0)
     monkeypatch.setattr(tasks, "IDS_SHARE", 0)
     asked = []
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            screen.pane.sort_by("last")
-            await screen.until(lambda: not screen.app.is_typing)
-            monkeypatch.setattr(screen.pane, "reload", lambda: asked.append(screen.app.is_typing))
-            screen.pane.refresh_data()
-            assert asked == [False]
-            monkeypatch.setattr(app_module, "TYPING_SECONDS", 1000.0)
-            await screen.press("j")
-            screen.pane.refresh_data()
-            assert asked == [False]
-
     stage.add("a")
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        screen.pane.sort_by("last")
+        await screen.until(lambda: not screen.app.is_typing)
+        monkeypatch.setattr(screen.pane, "reload", lambda: asked.append(screen.app.is_typing))
+        screen.pane.refresh_data()
+        assert asked == [False]
+        monkeypatch.setattr(app_module, "TYPING_SECONDS", 1000.0)
+        await screen.press("j")
+        screen.pane.refresh_data()
+        assert asked == [False]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_the_name_of_a_node_is_inert_in_the_breadcrumb(stage: Stage) -> None:
-    async def look() -> None:
-        async with stage.screen(awaited="no tasks yet") as screen:
-            screen.app.main.drill(RunsPane(node_id="n", title="web\x1b[2J\u202e1"))
-            await screen.shows("> web\N{REPLACEMENT CHARACTER}1")
-
-    asyncio.run(look())
+async def test_the_name_of_a_node_is_inert_in_the_breadcrumb(stage: Stage) -> None:
+    async with stage.screen(awaited="no tasks yet") as screen:
+        screen.app.main.drill(RunsPane(node_id="n", title="web\x1b[2J\u202e1"))
+        await screen.shows("> web\N{REPLACEMENT CHARACTER}1")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_what_is_told_of_a_task_goes_on_with_the_clock(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def look() -> None:
-        async with stage.screen(size=(130, 30)) as screen:
-            await screen.shows("changed")
-            health = screen.app.health
-            health.paused = True  # nothing is read any more
-            begun = health.now()
-            for minutes in (2, 3, 4):
-                monkeypatch.setattr(health, "now", lambda by=minutes + 0.5: begun + timedelta(minutes=by))
-                await screen.shows(f"changed   {minutes}m ago by ann@desk")
-            assert isinstance(screen.pane, TasksPane)
-            drawn: list[int] = []
-            monkeypatch.setattr(screen.pane.facts, "refresh", lambda: drawn.append(1))
-            screen.pane.tick()
-            assert not drawn  # what says the same is not drawn again
-
+async def test_what_is_told_of_a_task_goes_on_with_the_clock(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage.add("a")
-    asyncio.run(look())
+    async with stage.screen(size=(130, 30)) as screen:
+        await screen.shows("changed")
+        health = screen.app.health
+        health.paused = True  # nothing is read any more
+        begun = health.now()
+        for minutes in (2, 3, 4):
+            monkeypatch.setattr(health, "now", lambda by=minutes + 0.5: begun + timedelta(minutes=by))
+            await screen.shows(f"changed   {minutes}m ago by ann@desk")
+        assert isinstance(screen.pane, TasksPane)
+        drawn: list[int] = []
+        monkeypatch.setattr(screen.pane.facts, "refresh", lambda: drawn.append(1))
+        screen.pane.tick()
+        assert not drawn  # what says the same is not drawn again
 
 
 def row_differs(screen: Screen, before: str) -> bool:
@@ -91,50 +81,41 @@ def row_differs(screen: Screen, before: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_rows_go_on_with_the_clock_and_those_that_rest_cost_nothing(
+async def test_rows_go_on_with_the_clock_and_those_that_rest_cost_nothing(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def look() -> None:
-        async with stage.screen() as screen:
-            health = screen.app.health
-            health.paused = True  # nothing is read any more
-            begun = health.now()
-            for seconds in (61, 122, 3700):
-                monkeypatch.setattr(health, "now", lambda by=seconds: begun + timedelta(seconds=by))
-                before = screen.lines()[3]
-                await screen.until(partial(row_differs, screen, before))
-            await screen.until(lambda: not screen.table._lively)
-            drawn: list[int] = []
-            with monkeypatch.context() as patch:
-                patch.setattr(screen.table, "_drawn", drawn.append)
-                screen.table._ticks = 0
-                screen.pane.tick()
-            assert not drawn
-
     stage.add("a", "@every 4h")
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        health = screen.app.health
+        health.paused = True  # nothing is read any more
+        begun = health.now()
+        for seconds in (61, 122, 3700):
+            monkeypatch.setattr(health, "now", lambda by=seconds: begun + timedelta(seconds=by))
+            before = screen.lines()[3]
+            await screen.until(partial(row_differs, screen, before))
+        await screen.until(lambda: not screen.table._lively)
+        drawn: list[int] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(screen.table, "_drawn", drawn.append)
+            screen.table._ticks = 0
+            screen.pane.tick()
+        assert not drawn
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_the_pane_tells_when_a_task_starts_by_its_jitter(stage: Stage) -> None:
-    async def look() -> None:
-        async with stage.screen(size=(130, 30)) as screen:
-            await screen.shows("by its jitter")
-
+async def test_the_pane_tells_when_a_task_starts_by_its_jitter(stage: Stage) -> None:
     stage.add("a", "30 2 * * *", jitter=600.0)
-    asyncio.run(look())
+    async with stage.screen(size=(130, 30)) as screen:
+        await screen.shows("by its jitter")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_a_calendar_that_takes_out_many_days_leaves_room_for_the_rest(stage: Stage) -> None:
-    async def look() -> None:
-        async with stage.screen(size=(130, 30)) as screen:
-            await screen.shows("on calendar summer")
-            await screen.shows("by ann@desk")
-
+async def test_a_calendar_that_takes_out_many_days_leaves_room_for_the_rest(stage: Stage) -> None:
     today = datetime.now(UTC).date()
     days = [f"{today + timedelta(days=number)}" for number in range(-1, 6)]
     Calendars(stage.crontab).put(parse_calendar("summer", days))
     stage.add("a", "@hourly", except_calendar="summer")
-    asyncio.run(look())
+    async with stage.screen(size=(130, 30)) as screen:
+        await screen.shows("on calendar summer")
+        await screen.shows("by ann@desk")

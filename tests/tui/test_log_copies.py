@@ -1,10 +1,7 @@
 """A log is saved and copied whole."""
 
-import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,10 +9,6 @@ from dcron.store.runs import output
 from dcron.values.lists import Chunk
 from tests.support.statistics import ended_run, insert_runs
 from tests.support.tui import Stage
-
-
-def play(look: Callable[[], Any]) -> None:
-    asyncio.run(look())
 
 
 def ended(stage: Stage, name: str, state: str, printed: bytes) -> None:
@@ -27,23 +20,19 @@ def ended(stage: Stage, name: str, state: str, printed: bytes) -> None:
 
 
 @pytest.mark.slow
-def test_a_log_is_saved_to_a_new_file_and_copied(
+async def test_a_log_is_saved_to_a_new_file_and_copied(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.add("mail")
     ended(stage, "mail", "failed", b"disk \x1b[31mfull\n")
     monkeypatch.chdir(tmp_path)
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await screen.press("l")
-            await screen.shows("disk full")
-            await screen.press("Y")
-            await screen.shows("copied the log")
-            for message in ("saved 15 bytes", "File exists"):
-                await screen.press("s")
-                await screen.press("l", "o", "g", "enter")
-                await screen.shows(message)
-
-    play(look)
+    async with stage.screen() as screen:
+        await screen.press("l")
+        await screen.shows("disk full")
+        await screen.press("Y")
+        await screen.shows("copied the log")
+        for message in ("saved 15 bytes", "File exists"):
+            await screen.press("s")
+            await screen.press("l", "o", "g", "enter")
+            await screen.shows(message)
     assert (tmp_path / "log").read_bytes() == b"disk \x1b[31mfull\n"

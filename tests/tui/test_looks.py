@@ -1,7 +1,7 @@
 """What must be readable: the cursor row in every theme, and failures without colours."""
 
-import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -38,22 +38,18 @@ from tests.support.tui import Screen, Stage
 
 
 @pytest.fixture
-def stage(sqlite_url: str) -> Iterator[Stage]:
+def stage(sqlite_stage: Stage) -> Stage:
     """An empty crontab; the kind of database makes no difference to its looks."""
-    stage = Stage(sqlite_url)
-    yield stage
-    stage.database.close()
+    return sqlite_stage
 
 
-def play(stage: Stage, do: Any, **settings: Any) -> None:
+@asynccontextmanager
+async def shown(stage: Stage, **settings: Any) -> AsyncIterator[Screen]:
+    """Yield a screen with two tasks."""
     stage.add("backup")
     stage.add("report")
-
-    async def look() -> None:
-        async with stage.screen(**settings) as screen:
-            await do(screen)
-
-    asyncio.run(look())
+    async with stage.screen(**settings) as screen:
+        yield screen
 
 
 @pytest.mark.parametrize(
@@ -63,10 +59,10 @@ def play(stage: Stage, do: Any, **settings: Any) -> None:
         *((theme, colours) for theme in ("dark", "light") for colours in (COLOURS_256, COLOURS_16)),
     ],
 )
-def test_the_cursor_row_differs_from_its_ground_as_much_as_any_other(
+async def test_the_cursor_row_differs_from_its_ground_as_much_as_any_other(
     stage: Stage, theme: str, colours: str
 ) -> None:
-    async def do(screen: Screen) -> None:
+    async with shown(stage, theme=theme, colours=colours) as screen:
         for look in ("ok", "failed", "quiet"):
             style = screen.table._style(f"cell--{look}", "table--cursor")
             assert style.color
@@ -80,16 +76,13 @@ def test_the_cursor_row_differs_from_its_ground_as_much_as_any_other(
                 one, other = (sum(each.get_truecolor()) for each in (style.color, style.bgcolor))
                 assert abs(one - other) > 250
 
-    play(stage, do, theme=theme, colours=colours)
-
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
-def test_without_colours_failures_are_not_dimmer_than_what_is_well(
+async def test_without_colours_failures_are_not_dimmer_than_what_is_well(
     stage: Stage, theme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-
-    async def do(screen: Screen) -> None:
+    async with shown(stage, theme=theme) as screen:
         grey = {}
         assert any(isinstance(each, Monochrome) for each in screen.app._filters)
         for look in ("ok", "failed", "lost", "error", "late"):
@@ -102,24 +95,19 @@ def test_without_colours_failures_are_not_dimmer_than_what_is_well(
             assert look in ("ok", "late") or style.reverse
         assert min(grey.values()) == grey["ok"]
 
-    play(stage, do, theme=theme)
-
 
 @pytest.mark.parametrize("theme", ["ansi", "ansi-light"])
-def test_without_colours_the_terminals_own_are_left(
+async def test_without_colours_the_terminals_own_are_left(
     stage: Stage, theme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-
-    async def do(screen: Screen) -> None:
+    async with shown(stage, theme=theme) as screen:
         for strip in screen.app.screen._compositor.render_strips():
             for segment in strip:
                 used = segment.style and (segment.style.color, segment.style.bgcolor)
                 assert all(each is None or each.is_default for each in used or ()), segment
         assert screen.table._style("cell--failed").reverse
         assert not screen.table._style("cell--ok").reverse
-
-    play(stage, do, theme=theme)
 
 
 PAINTED = [theme for theme in OWN_THEMES if theme not in (ANSI, ANSI_LIGHT)]
@@ -220,8 +208,8 @@ def _luminance(colour: str) -> float:
 
 
 @pytest.mark.slow
-def test_ctrl_c_says_what_quits(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_ctrl_c_says_what_quits(stage: Stage) -> None:
+    async with shown(stage) as screen:
         await screen.press("ctrl+c")
         await screen.shows("ctrl+q quits")
         screen.app.clear_notifications()
@@ -229,13 +217,11 @@ def test_ctrl_c_says_what_quits(stage: Stage) -> None:
         await screen.shows("ctrl+q quits")
         await screen.press("escape")
 
-    play(stage, do)
 
-
-def test_the_header_knows_of_runs_as_soon_as_the_rows_do(stage: Stage) -> None:
+async def test_the_header_knows_of_runs_as_soon_as_the_rows_do(stage: Stage) -> None:
     from tests.support.stage import Stage as Agents
 
-    async def do(screen: Screen) -> None:
+    async with shown(stage) as screen:
         await screen.shows("0 running  no agent is running")
         agents = Agents(stage.url)
         stage.crontab.run(stage.crontab.get("backup"))
@@ -245,8 +231,6 @@ def test_the_header_knows_of_runs_as_soon_as_the_rows_do(stage: Stage) -> None:
         await screen.shows("1 running")
         assert "no agent is running" not in screen.lines()[0]
         agents.database.close()
-
-    play(stage, do)
 
 
 @pytest.mark.parametrize(
@@ -264,8 +248,8 @@ def test_unicode_is_the_default_of_utf_8_locales(environment: dict[str, str], ex
     assert has_unicode(environment) is expected
 
 
-def test_a_click_on_a_hint_does_what_its_key_does(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_a_click_on_a_hint_does_what_its_key_does(stage: Stage) -> None:
+    async with shown(stage) as screen:
         for label, shows in (("new", "new task"), ("edit", "edit backup"), ("log", "has not run yet")):
             hints = screen.lines()[-1]
             await screen.pilot.click(Hints, offset=(hints.index(label), 0))
@@ -274,11 +258,9 @@ def test_a_click_on_a_hint_does_what_its_key_does(stage: Stage) -> None:
                 await screen.press("escape")
                 await screen.shows_not(shows)
 
-    play(stage, do)
 
-
-def test_a_read_only_screen_offers_no_changes(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_a_read_only_screen_offers_no_changes(stage: Stage) -> None:
+    async with shown(stage, readonly=True) as screen:
         await screen.shows("/ filter")
         hints = screen.lines()[-1]
         assert "log" in hints
@@ -287,46 +269,36 @@ def test_a_read_only_screen_offers_no_changes(stage: Stage) -> None:
         await screen.shows("keys")
         assert "tasks.delete" not in screen.text()
 
-    play(stage, do, readonly=True)
-
 
 def test_all_bindings_that_change_something_exist() -> None:
     assert binding_ids() >= CHANGES
 
 
-def test_below_110_columns_p_opens_the_details_under_the_tasks(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_below_110_columns_p_opens_the_details_under_the_tasks(stage: Stage) -> None:
+    async with shown(stage) as screen:
         await screen.press("p")
         await screen.shows("at 02:30 every day")
         assert "backup" in screen.lines()[3]
         await screen.press("p")
         await screen.shows_not("at 02:30 every day")
 
-    play(stage, do)
 
-
-def test_a_click_on_a_number_of_the_header_shows_these_tasks(stage: Stage) -> None:
+async def test_a_click_on_a_number_of_the_header_shows_these_tasks(stage: Stage) -> None:
     stage.crontab.pause(stage.add("weekly"), "")
-
-    async def do(screen: Screen) -> None:
+    async with shown(stage) as screen:
         await screen.shows("1 paused")
         await screen.pilot.click(Bar, offset=(screen.lines()[0].index("1 paused"), 0))
         await screen.shows("filter: paused")
         await screen.shows_not("backup")
 
-    play(stage, do)
 
-
-def test_long_names_keep_both_ends(stage: Stage) -> None:
+async def test_long_names_keep_both_ends(stage: Stage) -> None:
     for number in (1, 2):
         stage.add(f"customer-nightly-reconciliation-of-warehouse-{number:05}-west")
-
-    async def do(screen: Screen) -> None:
+    async with shown(stage) as screen:
         await screen.shows("00001-west")
         await screen.shows("customer-nig")
         assert all(width <= 80 for width in map(len, screen.lines()))
-
-    play(stage, do)
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(20, "0123456789"), (8, "012…6789"), (5, "0123…"), (0, "")])
@@ -334,15 +306,13 @@ def test_a_name_is_shortened_in_its_middle(limit: int, expected: str) -> None:
     assert shorten_middle("0123456789", limit) == expected
 
 
-def test_the_palette_finds_a_command_by_its_own_word(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_the_palette_finds_a_command_by_its_own_word(stage: Stage) -> None:
+    async with shown(stage) as screen:
         await screen.press("ctrl+p")
         await screen.type("view")
         await screen.shows("Show the page of a task")
         await screen.press("enter")
         await screen.shows(":view")
-
-    play(stage, do)
 
 
 def test_short_runs_are_flat_and_each_run_has_its_colour() -> None:
@@ -362,17 +332,15 @@ def test_slots_are_a_bar(used: int, bar: str) -> None:
     assert slots_cell(2 * used, 16, unicode=False).text == f"{bar} {2 * used}/16"
 
 
-def test_the_help_begins_with_the_signs_and_the_key_to_quit(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_the_help_begins_with_the_signs_and_the_key_to_quit(stage: Stage) -> None:
+    async with shown(stage, unicode=True, size=(140, 40)) as screen:
         await screen.press("question_mark")
         await screen.shows("▶ running")
         await screen.shows("ctrl+q quits at once")
 
-    play(stage, do, unicode=True, size=(140, 40))
 
-
-def test_the_keys_of_the_help_fit_in_its_box(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_the_keys_of_the_help_fit_in_its_box(stage: Stage) -> None:
+    async with shown(stage) as screen:
         for width, columns in ((72, 1), (80, 1), (120, 1), (140, 2), (200, 2)):
             room = HelpDialog.room(width)
             lines = help_content(screen.app.screen, room).plain.splitlines()
@@ -380,11 +348,9 @@ def test_the_keys_of_the_help_fit_in_its_box(stage: Stage) -> None:
             assert max(map(len, keys)) <= room
             assert any(line.count("  tasks.") + line.count("  main.") == 2 for line in keys) == (columns == 2)
 
-    play(stage, do)
 
-
-def test_without_a_row_there_are_no_details(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_without_a_row_there_are_no_details(stage: Stage) -> None:
+    async with shown(stage, size=(120, 40)) as screen:
         await screen.shows("at 02:30 every day")
         await screen.press("slash")
         await screen.type("nothing")
@@ -394,23 +360,18 @@ def test_without_a_row_there_are_no_details(stage: Stage) -> None:
         await screen.press("escape")
         await screen.shows("at 02:30 every day")
 
-    play(stage, do, size=(120, 40))
-
 
 @pytest.mark.parametrize(("columns", "expected"), [(120, 46), (220, 57), (280, 70)])
-def test_details_are_wider_on_wide_terminals(stage: Stage, columns: int, expected: int) -> None:
-    async def do(screen: Screen) -> None:
+async def test_details_are_wider_on_wide_terminals(stage: Stage, columns: int, expected: int) -> None:
+    async with shown(stage, size=(columns, 30)) as screen:
         await screen.shows("at 02:30 every day")
         panels = [each for each in screen.app.screen.query(DetailPanel) if each.size]
         assert [each.outer_size.width for each in panels] == [expected]
 
-    play(stage, do, size=(columns, 30))
 
-
-def test_groups_without_a_given_field_are_folded(stage: Stage) -> None:
+async def test_groups_without_a_given_field_are_folded(stage: Stage) -> None:
     stage.add("retried", tries=3)
-
-    async def do(screen: Screen) -> None:
+    async with shown(stage, size=(100, 50)) as screen:
         await screen.press("G", "e")
         await screen.shows("+ limits")
         await screen.shows("- retries")
@@ -421,5 +382,3 @@ def test_groups_without_a_given_field_are_folded(stage: Stage) -> None:
         await screen.shows("- limits")
         await screen.press("up", "enter")
         await screen.shows("all default")
-
-    play(stage, do, size=(100, 50))

@@ -1,6 +1,5 @@
 """Every page of the screen at several sizes, with Unicode and with ASCII: nothing essential is cut."""
 
-import asyncio
 import pkgutil
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -44,20 +43,22 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Health, "now", lambda self: NOON)
 
 
-def test_the_main_pages_show_what_matters(shop_url: str) -> None:
-    asyncio.run(_walk(shop_url, SIZES[:1], QUICK, unicode=True))
+async def test_the_main_pages_show_what_matters(shop_url: str) -> None:
+    await _walk(shop_url, SIZES[:1], QUICK, unicode=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES[1:], ids=lambda size: f"{size[0]}x{size[1]}")
-def test_the_main_pages_show_what_matters_on_large_terminals(shop_url: str, size: tuple[int, int]) -> None:
-    asyncio.run(_walk(shop_url, [size], QUICK, unicode=True))
+async def test_the_main_pages_show_what_matters_on_large_terminals(
+    shop_url: str, size: tuple[int, int]
+) -> None:
+    await _walk(shop_url, [size], QUICK, unicode=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unicode", [True, False], ids=["unicode", "ascii"])
-def test_all_pages_show_what_matters_at_every_size(shop_url: str, unicode: bool) -> None:
-    seen = asyncio.run(_walk(shop_url, SIZES, PAGES, unicode=unicode))
+async def test_all_pages_show_what_matters_at_every_size(shop_url: str, unicode: bool) -> None:
+    seen = await _walk(shop_url, SIZES, PAGES, unicode=unicode)
     missing = {each.__name__ for each in _widgets() - seen}
     assert not missing, f"add a page that shows {missing} to tests/support/pages.py"
 

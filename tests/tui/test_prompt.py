@@ -1,7 +1,7 @@
 """The line for commands and filters: what completes it, and that its keys never reach the rows."""
 
-import asyncio
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -20,21 +20,19 @@ def prompt(screen: Screen) -> Prompt:
     return found
 
 
-def play(stage: Stage, do: Any) -> None:
+@asynccontextmanager
+async def shown(stage: Stage) -> AsyncIterator[Screen]:
+    """Yield a screen with three tasks; none of its keys has started a run."""
     for name in ("backup-db", "backup-web", "report"):
         stage.add(name)
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await do(screen)
-
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        yield screen
     assert not [run for run in stage.crontab.runs(RunFilter(), 50) if run.trigger is not Trigger.SCHEDULE]
 
 
 @pytest.mark.slow
-def test_tab_completes_and_the_keys_stay_with_the_line(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_tab_completes_and_the_keys_stay_with_the_line(stage: Stage) -> None:
+    async with shown(stage) as screen:
         await screen.press("colon")
         await screen.type("vi")
         await screen.press("tab")
@@ -50,12 +48,10 @@ def test_tab_completes_and_the_keys_stay_with_the_line(stage: Stage) -> None:
         await screen.shows("> backup-web")
         assert not prompt(screen).is_open
 
-    play(stage, do)
-
 
 @pytest.mark.slow
-def test_a_toast_does_not_cover_the_prompt(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_a_toast_does_not_cover_the_prompt(stage: Stage) -> None:
+    async with shown(stage) as screen:
         await screen.press("colon")
         screen.app.report("a long message " * 20)
         await screen.shows("a long message")
@@ -63,12 +59,10 @@ def test_a_toast_does_not_cover_the_prompt(stage: Stage) -> None:
         await screen.until(lambda: screen.lines()[-2].rstrip().endswith("end of the line"))
         await screen.press("escape")
 
-    play(stage, do)
-
 
 @pytest.mark.slow
-def test_a_filter_is_completed_by_its_fields_and_their_words(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_a_filter_is_completed_by_its_fields_and_their_words(stage: Stage) -> None:
+    async with shown(stage) as screen:
         await screen.press("slash")
         await screen.type("!st")
         await screen.press("tab")
@@ -80,12 +74,10 @@ def test_a_filter_is_completed_by_its_fields_and_their_words(stage: Stage) -> No
         await screen.until(lambda: screen.pane.filter_text == "!st:failed " and not screen.table.awaits_ids)
         assert len(screen.table.ids) == 3
 
-    play(stage, do)
-
 
 @pytest.mark.slow
-def test_a_click_elsewhere_closes_it_and_runs_nothing(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_a_click_elsewhere_closes_it_and_runs_nothing(stage: Stage) -> None:
+    async with shown(stage) as screen:
         await screen.press("colon")
         await screen.type("run report")
         await screen.pilot.click(type(screen.table), offset=(4, 2))
@@ -97,14 +89,12 @@ def test_a_click_elsewhere_closes_it_and_runs_nothing(stage: Stage) -> None:
         await screen.until(lambda: not prompt(screen).is_open and len(screen.table.ids) == 1)
         assert screen.pane.filter_text == "report"  # what was typed is kept
 
-    play(stage, do)
-
 
 @pytest.mark.slow
-def test_a_terminal_that_loses_the_focus_takes_no_keys_from_it(stage: Stage) -> None:
+async def test_a_terminal_that_loses_the_focus_takes_no_keys_from_it(stage: Stage) -> None:
     from textual import events
 
-    async def do(screen: Screen) -> None:
+    async with shown(stage) as screen:
         await screen.press("colon")
         await screen.type("view bac")
         screen.app.post_message(events.AppBlur())
@@ -115,12 +105,10 @@ def test_a_terminal_that_loses_the_focus_takes_no_keys_from_it(stage: Stage) -> 
         assert not prompt(screen).is_open
         assert screen.table.has_focus
 
-    play(stage, do)
-
 
 @pytest.mark.slow
-def test_a_wrong_filter_leaves_the_kept_one_in_force(stage: Stage) -> None:
-    async def do(screen: Screen) -> None:
+async def test_a_wrong_filter_leaves_the_kept_one_in_force(stage: Stage) -> None:
+    async with shown(stage) as screen:
         await screen.press("slash")
         await screen.type("backup")
         await screen.press("enter", "slash", "ctrl+u")
@@ -137,8 +125,6 @@ def test_a_wrong_filter_leaves_the_kept_one_in_force(stage: Stage) -> None:
         await screen.press("escape")
         assert screen.pane.filter_text == "backup"
         assert not prompt(screen).is_open
-
-    play(stage, do)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Filters with `|`, and saved filters as tabs."""
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,6 @@ from dcron.tui.table.filter_counts import FilterCount, FilterCounts
 from dcron.tui.table.filters import MOST_TERMS, parse_task_filter, with_errors
 from dcron.values.lists import Term
 from tests.support.tui import Screen, Stage
-
-
-def play(look: Callable[[], Any]) -> None:
-    asyncio.run(look())
 
 
 def found(stage: Stage, text: str) -> list[str]:
@@ -50,57 +44,46 @@ def test_all_words_of_a_filter_count() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
-def test_a_saved_filter_is_a_tab_also_in_the_next_session(
+async def test_a_saved_filter_is_a_tab_also_in_the_next_session(
     stage: Stage, tmp_path: Path, size: tuple[int, int]
 ) -> None:
     for name in ("shop-mail", "report", "backup"):
         stage.add(name)
     settings: dict[str, Any] = {"state_file": tmp_path / "tui.json", "unicode": size[0] > 80}
-
-    async def save() -> None:
-        async with stage.screen(size=size, **settings) as screen:
-            await screen.press("f")
-            await screen.shows("no filter is saved here")
-            await screen.press("slash")
-            await screen.type("report | shop")
-            await screen.press("enter")
-            await screen.shows_not("backup")
-            await screen.press("F")
-            await screen.shows("save the filter report | shop as")
-            await screen.type("week")
-            await screen.press("enter")
-            await screen.shows(" all  week 2")
-
-    async def use() -> None:
-        async with stage.screen(size=size, **settings) as screen:
-            await screen.shows(" all  week 2")
-            await screen.press("f")
-            await screen.until(lambda: names(screen) == ["report", "shop-mail"])
-            await screen.press("f")
-            await screen.until(lambda: len(screen.table.ids) == 3)
-            await screen.pilot.click(screen.app.main.query_one("FilterTabs"), offset=(7, 0))
-            await screen.until(lambda: names(screen) == ["report", "shop-mail"])
-            await screen.press("F")
-            await screen.shows_not(" all  week")
-
-    play(save)
-    play(use)
+    async with stage.screen(size=size, **settings) as screen:
+        await screen.press("f")
+        await screen.shows("no filter is saved here")
+        await screen.press("slash")
+        await screen.type("report | shop")
+        await screen.press("enter")
+        await screen.shows_not("backup")
+        await screen.press("F")
+        await screen.shows("save the filter report | shop as")
+        await screen.type("week")
+        await screen.press("enter")
+        await screen.shows(" all  week 2")
+    async with stage.screen(size=size, **settings) as screen:
+        await screen.shows(" all  week 2")
+        await screen.press("f")
+        await screen.until(lambda: names(screen) == ["report", "shop-mail"])
+        await screen.press("f")
+        await screen.until(lambda: len(screen.table.ids) == 3)
+        await screen.pilot.click(screen.app.main.query_one("FilterTabs"), offset=(7, 0))
+        await screen.until(lambda: names(screen) == ["report", "shop-mail"])
+        await screen.press("F")
+        await screen.shows_not(" all  week")
 
 
-def test_a_long_filter_leaves_room_for_the_number_of_rows(stage: Stage) -> None:
+async def test_a_long_filter_leaves_room_for_the_number_of_rows(stage: Stage) -> None:
     for number in range(3):
         stage.add(f"shop-{number}")
-
-    async def look() -> None:
-        async with stage.screen(readonly=True) as screen:
-            screen.app.filter_rows("name:shop | name:mail | command:report-of-the-orders")
-            await screen.shows("/nam~ders 1/3")
-            (tabs,) = (line for line in screen.lines() if "6 Alerts" in line)
-            assert tabs.endswith("/nam~ders 1/3")
-            screen.app.filter_rows("shop")
-            await screen.shows("/shop 1/3")
-
-    play(look)
+    async with stage.screen(readonly=True) as screen:
+        screen.app.filter_rows("name:shop | name:mail | command:report-of-the-orders")
+        await screen.shows("/nam~ders 1/3")
+        (tabs,) = (line for line in screen.lines() if "6 Alerts" in line)
+        assert tabs.endswith("/nam~ders 1/3")
+        screen.app.filter_rows("shop")
+        await screen.shows("/shop 1/3")
 
 
 def test_errors_only_has_a_word_in_filters(stage: Stage) -> None:
@@ -113,27 +96,23 @@ def test_errors_only_has_a_word_in_filters(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_the_view_of_errors_only_is_saved_as_a_filter(stage: Stage, tmp_path: Path) -> None:
+async def test_the_view_of_errors_only_is_saved_as_a_filter(stage: Stage, tmp_path: Path) -> None:
     for name in ("shop", "mail"):
         stage.add(name)
-
-    async def look() -> None:
-        async with stage.screen(state_file=tmp_path / "tui.json") as screen:
-            await screen.press("x", "F")
-            await screen.shows("save the filter errors as")
-            await screen.type("bad")
-            await screen.press("enter")
-            await screen.shows(" all  bad")
-            await screen.press("f")  # it is in force: the next one is all rows
-            await screen.until(lambda: len(screen.table.ids) == 2)
-            await screen.press("f")
-            await screen.until(lambda: screen.pane.filter_text == "errors" and not screen.table.ids)
-            await screen.press("F")
-            await screen.shows_not(" all  bad")
-            await screen.press("4", "F")
-            await screen.shows("filters are not saved on this page")
-
-    play(look)
+    async with stage.screen(state_file=tmp_path / "tui.json") as screen:
+        await screen.press("x", "F")
+        await screen.shows("save the filter errors as")
+        await screen.type("bad")
+        await screen.press("enter")
+        await screen.shows(" all  bad")
+        await screen.press("f")  # it is in force: the next one is all rows
+        await screen.until(lambda: len(screen.table.ids) == 2)
+        await screen.press("f")
+        await screen.until(lambda: screen.pane.filter_text == "errors" and not screen.table.ids)
+        await screen.press("F")
+        await screen.shows_not(" all  bad")
+        await screen.press("4", "F")
+        await screen.shows("filters are not saved on this page")
 
 
 def test_counts_are_bounded_and_taken_in_turn() -> None:

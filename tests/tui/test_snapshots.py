@@ -66,10 +66,10 @@ SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = 
 
 @pytest.mark.usefixtures("still")
 @pytest.mark.parametrize("name", SHOTS)
-def test_it_looks_as_it_did(name: str, seeded_url: str) -> None:
+async def test_it_looks_as_it_did(name: str, seeded_url: str) -> None:
     path = STORED / f"{name}.txt"
     stored = "" if WRITE else path.read_text()
-    seen = asyncio.run(_shot(seeded_url, *SHOTS[name], stored, unicode=name not in ASCII))
+    seen = await _shot(seeded_url, *SHOTS[name], stored, unicode=name not in ASCII)
     if WRITE:
         path.parent.mkdir(exist_ok=True)
         path.write_text(seen)

@@ -1,9 +1,6 @@
 """The page of a task: its tabs, and what its keys do."""
 
-import asyncio
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -20,10 +17,6 @@ from tests.support.tui import Screen, Stage
 
 SIZES = [(80, 24), (120, 40), (200, 50)]
 EVIL = "\x1b]52;c;aGk=\x1b\\[/nope][@click=app.quit]x[/]\u202e\x9b31m\x1b[2J"
-
-
-def play(look: Callable[[], Any]) -> None:
-    asyncio.run(look())
 
 
 def failed(stage: Stage, name: str, printed: bytes = b"") -> int:
@@ -80,11 +73,10 @@ def test_values_wrap_behind_their_names_and_are_inert() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-def test_every_tab_fits_every_size_in_both_glyph_sets(stage: Stage, size: tuple[int, int]) -> None:
+async def test_every_tab_fits_every_size_in_both_glyph_sets(stage: Stage, size: tuple[int, int]) -> None:
     failed(stage, "backup", b"disk full\n")
     stage.add("report", "@after backup")
-
-    async def look(unicode: bool) -> None:
+    for unicode in (False, True):
         async with stage.screen(size=size, unicode=unicode) as screen:
             await screen.press("enter")
             await screen.shows("at 02:30 every day")
@@ -103,105 +95,82 @@ def test_every_tab_fits_every_size_in_both_glyph_sets(stage: Stage, size: tuple[
             await screen.press("escape", "escape")
             await screen.until(lambda: screen.app.main.crumbs() == ["Tasks"])
 
-    for unicode in (False, True):
-        asyncio.run(look(unicode))
-
 
 @pytest.mark.slow
-def test_its_keys_act_on_the_task(stage: Stage) -> None:
+async def test_its_keys_act_on_the_task(stage: Stage) -> None:
     failed(stage, "backup", b"disk full\n")
-
-    async def look() -> None:
-        async with stage.screen(size=(120, 40)) as screen:
-            await screen.press("enter")
-            await screen.shows("at 02:30 every day")
-            await screen.press("w")
-            await screen.shows("why backup")
-            await screen.press("escape", "s")
-            await screen.shows("pause backup: why?")
-            await screen.press("escape", "r")
-            await screen.shows("dcron run backup")
-            await screen.press("y")
-            await screen.shows("copied backup")
-            await screen.press("Y")
-            await screen.shows("copied true")
-            await tab(screen, "Log")
-            await screen.press("enter")
-            await screen.until(lambda: type(screen.app.screen).__name__ == "LogScreen")
-            await screen.press("escape", "D")
-            await screen.shows("delete backup?")
-            await screen.press("y")
-            await screen.shows("removed")
-
-    play(look)
+    async with stage.screen(size=(120, 40)) as screen:
+        await screen.press("enter")
+        await screen.shows("at 02:30 every day")
+        await screen.press("w")
+        await screen.shows("why backup")
+        await screen.press("escape", "s")
+        await screen.shows("pause backup: why?")
+        await screen.press("escape", "r")
+        await screen.shows("dcron run backup")
+        await screen.press("y")
+        await screen.shows("copied backup")
+        await screen.press("Y")
+        await screen.shows("copied true")
+        await tab(screen, "Log")
+        await screen.press("enter")
+        await screen.until(lambda: type(screen.app.screen).__name__ == "LogScreen")
+        await screen.press("escape", "D")
+        await screen.shows("delete backup?")
+        await screen.press("y")
+        await screen.shows("removed")
 
 
 @pytest.mark.slow
-def test_readonly_shows_the_page_and_changes_nothing(stage: Stage) -> None:
+async def test_readonly_shows_the_page_and_changes_nothing(stage: Stage) -> None:
     failed(stage, "backup")
-
-    async def look() -> None:
-        async with stage.screen(readonly=True) as screen:
-            await screen.press("enter")
-            await screen.shows("at 02:30 every day")
-            for key in ("s", "r", "e", "D"):
-                await screen.press(key)
-                await screen.shows("--readonly")
-
-    play(look)
+    async with stage.screen(readonly=True) as screen:
+        await screen.press("enter")
+        await screen.shows("at 02:30 every day")
+        for key in ("s", "r", "e", "D"):
+            await screen.press(key)
+            await screen.shows("--readonly")
     assert stage.crontab.get("backup").enabled
 
 
 @pytest.mark.slow
-def test_a_click_shows_a_tab(stage: Stage) -> None:
+async def test_a_click_shows_a_tab(stage: Stage) -> None:
     failed(stage, "backup", b"disk full\n")
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await screen.press("enter")
-            await screen.shows("at 02:30 every day")
-            line = screen.app.main.query_one("TabLine")
-            await screen.pilot.click(line, offset=(18, 0))
-            await screen.shows("disk full")
-
-    play(look)
+    async with stage.screen() as screen:
+        await screen.press("enter")
+        await screen.shows("at 02:30 every day")
+        line = screen.app.main.query_one("TabLine")
+        await screen.pilot.click(line, offset=(18, 0))
+        await screen.shows("disk full")
 
 
 @pytest.mark.slow
-def test_hostile_texts_reach_no_line_of_the_page(stage: Stage) -> None:
+async def test_hostile_texts_reach_no_line_of_the_page(stage: Stage) -> None:
     stage.add("backup", command=f"echo '{EVIL}'", describe=EVIL)
-
-    async def look() -> None:
-        async with stage.screen(size=(120, 40)) as screen:
-            await screen.press("enter")
-            await screen.shows("[/nope]")
-            for strip in screen.strips():
-                assert all(character.isprintable() for character in strip.text), ascii(strip.text)
-
-    play(look)
+    async with stage.screen(size=(120, 40)) as screen:
+        await screen.press("enter")
+        await screen.shows("[/nope]")
+        for strip in screen.strips():
+            assert all(character.isprintable() for character in strip.text), ascii(strip.text)
 
 
-def test_letters_typed_for_a_filter_do_not_act_on_a_page_without_one(stage: Stage) -> None:
+async def test_letters_typed_for_a_filter_do_not_act_on_a_page_without_one(stage: Stage) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen(keys={"main.filter": "f5,slash"}) as screen:
-            await screen.press("enter")
-            await screen.until(lambda: isinstance(screen.app.main.page, TaskPage))
-            assert "filter" not in screen.lines()[-1]
-            for key in ("f5", "slash"):
-                await screen.press(key)
-                await screen.shows("there is no filter here; Esc leaves")
-                await screen.press(*(["escape"] if key == "f5" else []))
-            await screen.type("srDy")
-            await screen.press("enter")
-            await screen.shows("srDy")
+    async with stage.screen(keys={"main.filter": "f5,slash"}) as screen:
+        await screen.press("enter")
+        await screen.until(lambda: isinstance(screen.app.main.page, TaskPage))
+        assert "filter" not in screen.lines()[-1]
+        for key in ("f5", "slash"):
+            await screen.press(key)
             await screen.shows("there is no filter here; Esc leaves")
-            assert screen.app.screen is screen.app.main
-            await screen.press("escape")
-            await screen.shows_not("srDy")
-            assert screen.app.main.has_keys
-
-    play(look)
+            await screen.press(*(["escape"] if key == "f5" else []))
+        await screen.type("srDy")
+        await screen.press("enter")
+        await screen.shows("srDy")
+        await screen.shows("there is no filter here; Esc leaves")
+        assert screen.app.screen is screen.app.main
+        await screen.press("escape")
+        await screen.shows_not("srDy")
+        assert screen.app.main.has_keys
     assert stage.crontab.get("backup").enabled
     assert len(stage.crontab.runs(RunFilter(), 9)) == 1

@@ -1,7 +1,5 @@
 """The timeline: its scale and its header, the row of a task, and what the keys do there."""
 
-import asyncio
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -70,10 +68,6 @@ def is_drawn(screen: Screen) -> bool:
     return all(row and row.span == screen.pane._span for row in shown)
 
 
-def play(look: Callable[[], Any]) -> None:
-    asyncio.run(look())
-
-
 # The scale ---------------------------------------------------------------------------------------------
 
 
@@ -119,47 +113,39 @@ def test_hours_are_where_clocks_show_them_also_in_zones_off_the_hour() -> None:
 
 
 @pytest.mark.slow
-def test_the_next_day_is_drawn_a_row_a_task(evening: Evening) -> None:
+async def test_the_next_day_is_drawn_a_row_a_task(evening: Evening) -> None:
     evening.add("beat", "* * * * *")
     evening.add("hourly", "0 * * * *")
     evening.add("nightly", "30 2 * * *", timezone="Europe/Berlin")
     evening.add("yearly", "0 0 1 1 *")
     paused = evening.add("paused", "0 * * * *")
     evening.agents.crontab.pause(paused)
-
-    async def look() -> None:
-        async with evening.screen() as screen:
-            await open_timeline(screen)
-            await screen.shows("busiest minute")
-            assert row(screen, "beat").split() == ["=" * 48, "282+"]
-            assert row(screen, "hourly").split() == ["|", *"^" * 23, "23"]
-            # 02:30 does not exist in that night: it runs when the gap ends, at 01:00 UTC.
-            nightly = row(screen, "nightly")
-            assert nightly.split() == ["|", "^", "1"]
-            assert nightly.index("^") - nightly.index("|") == 10
-            assert row(screen, "yearly").split() == ["|", "0"]
-            assert row(screen, "paused") == ""
-            assert "busiest minute Mar 28 01:00: 3 tasks start" in screen.text()
-            await screen.press("enter")
-            await screen.shows("> beat")
-
-    play(look)
+    async with evening.screen() as screen:
+        await open_timeline(screen)
+        await screen.shows("busiest minute")
+        assert row(screen, "beat").split() == ["=" * 48, "282+"]
+        assert row(screen, "hourly").split() == ["|", *"^" * 23, "23"]
+        # 02:30 does not exist in that night: it runs when the gap ends, at 01:00 UTC.
+        nightly = row(screen, "nightly")
+        assert nightly.split() == ["|", "^", "1"]
+        assert nightly.index("^") - nightly.index("|") == 10
+        assert row(screen, "yearly").split() == ["|", "0"]
+        assert row(screen, "paused") == ""
+        assert "busiest minute Mar 28 01:00: 3 tasks start" in screen.text()
+        await screen.press("enter")
+        await screen.shows("> beat")
 
 
 @pytest.mark.slow
-def test_what_calendars_pass_over_is_dots(evening: Evening) -> None:
+async def test_what_calendars_pass_over_is_dots(evening: Evening) -> None:
     Calendars(evening.agents.crontab).put(parse_calendar("sundays", ["sun"]))
     evening.add("report", "*/30 * * * *", except_calendar="sundays")
-
-    async def look() -> None:
-        async with evening.screen() as screen:
-            await open_timeline(screen)
-            assert row(screen, "report").split() == ["|=======" + "." * 40, "7"]
-
-    play(look)
+    async with evening.screen() as screen:
+        await open_timeline(screen)
+        assert row(screen, "report").split() == ["|=======" + "." * 40, "7"]
 
 
-def test_a_running_task_is_a_bar_since_its_start_with_what_it_usually_takes(evening: Evening) -> None:
+async def test_a_running_task_is_a_bar_since_its_start_with_what_it_usually_takes(evening: Evening) -> None:
     agents = evening.agents
     task = evening.add("train", "0 3 * * *")
     node = agents.node(lease=86_400)
@@ -172,120 +158,94 @@ def test_a_running_task_is_a_bar_since_its_start_with_what_it_usually_takes(even
             connection.execute(insert(runs).values({**values, **times, **ended}))
         started = times | {"started_at": EVENING - timedelta(minutes=40)}
         connection.execute(insert(runs).values({**values, **started, "state": RunState.RUNNING}))
-
-    async def look() -> None:
-        async with evening.screen() as screen:
-            await open_timeline(screen)
-            assert row(screen, "train").split() == ["[=|~~~~", "^", "1"]
-            assert "R train" in screen.text()
-
-    play(look)
+    async with evening.screen() as screen:
+        await open_timeline(screen)
+        assert row(screen, "train").split() == ["[=|~~~~", "^", "1"]
+        assert "R train" in screen.text()
 
 
 @pytest.mark.slow
-def test_the_keys_move_the_hours_and_change_the_zone(evening: Evening) -> None:
+async def test_the_keys_move_the_hours_and_change_the_zone(evening: Evening) -> None:
     evening.add("nightly", "30 2 * * *", timezone="Europe/Berlin")
-
-    async def look() -> None:
-        async with evening.screen() as screen:
-            await open_timeline(screen)
-            assert "!gap" not in screen.text()
-            await screen.press("z")
-            await screen.shows("Europe/Berlin")
-            assert "!gap" in screen.lines()[2]
-            await screen.press("z", "right_square_bracket")
-            await screen.shows("from Mar 28 01:00")
-            await screen.until(lambda: row(screen, "nightly").split() == ["^", "^", "2"])
-            await screen.press("right_square_bracket", "right_square_bracket")
-            await screen.until(
-                lambda: row(screen, "nightly").split() == ["^", "1"] and "13:00" in screen.text()
-            )
-            await screen.press(*["left_square_bracket"] * 5)
-            await screen.shows_not("from Mar")
-            await screen.until(lambda: row(screen, "nightly").split() == ["|", "^", "1"])
-
-    play(look)
+    async with evening.screen() as screen:
+        await open_timeline(screen)
+        assert "!gap" not in screen.text()
+        await screen.press("z")
+        await screen.shows("Europe/Berlin")
+        assert "!gap" in screen.lines()[2]
+        await screen.press("z", "right_square_bracket")
+        await screen.shows("from Mar 28 01:00")
+        await screen.until(lambda: row(screen, "nightly").split() == ["^", "^", "2"])
+        await screen.press("right_square_bracket", "right_square_bracket")
+        await screen.until(lambda: row(screen, "nightly").split() == ["^", "1"] and "13:00" in screen.text())
+        await screen.press(*["left_square_bracket"] * 5)
+        await screen.shows_not("from Mar")
+        await screen.until(lambda: row(screen, "nightly").split() == ["|", "^", "1"])
 
 
 @pytest.mark.slow
-def test_forty_columns_and_ten_lines_show_names_hours_and_the_busiest_minute(evening: Evening) -> None:
+async def test_forty_columns_and_ten_lines_show_names_hours_and_the_busiest_minute(evening: Evening) -> None:
     for number in range(60):
         evening.add(f"task-{number:02}", f"{number} 3 * * *")
-
-    async def look() -> None:
-        async with evening.screen(size=(40, 10)) as screen:
-            await open_timeline(screen)
-            await screen.shows("busiest Mar 28 03:00: 1")
-            lines = screen.lines()
-            assert lines[1].split() == ["task", "|", "Sun", "06h", "12h"]
-            assert lines[2].split() == ["task-00", "|", "^"]
-            # The rows in sight, and those that the next pages need.
-            assert len(screen.table.rows) < 30
-            await screen.pilot.resize_terminal(120, 30)
-            await screen.until(lambda: len(row(screen, "task-00")) > 75 and is_drawn(screen))
-            assert row(screen, "task-00").index("^") - row(screen, "task-00").index("|") == 21
-
-    play(look)
+    async with evening.screen(size=(40, 10)) as screen:
+        await open_timeline(screen)
+        await screen.shows("busiest Mar 28 03:00: 1")
+        lines = screen.lines()
+        assert lines[1].split() == ["task", "|", "Sun", "06h", "12h"]
+        assert lines[2].split() == ["task-00", "|", "^"]
+        # The rows in sight, and those that the next pages need.
+        assert len(screen.table.rows) < 30
+        await screen.pilot.resize_terminal(120, 30)
+        await screen.until(lambda: len(row(screen, "task-00")) > 75 and is_drawn(screen))
+        assert row(screen, "task-00").index("^") - row(screen, "task-00").index("|") == 21
 
 
 @pytest.mark.slow
-def test_only_the_rows_in_sight_are_computed(evening: Evening, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_the_rows_in_sight_are_computed(evening: Evening, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(150):
         evening.add(f"task-{number:03}", "30 * * * *")
     monkeypatch.setattr(timeline, "COUNTED_AT_ONCE", 40)
     # A slow machine, too, counts the forty in its first and only question.
     monkeypatch.setattr(timeline, "COUNTING_SECONDS", 60.0)
     monkeypatch.setattr(timeline, "MOST_COUNTING_SECONDS", 1e-9)
-
-    async def look() -> None:
-        async with evening.screen() as screen:
-            await open_timeline(screen)
-            assert len(screen.table.ids) == 150
-            assert len(screen.table.rows) < 80
-            # One question was all the time there was.
-            await screen.shows("busiest minute 20:30: 40 tasks start, of the first 40 tasks")
-            await screen.press("G")
-            await screen.until(lambda: row(screen, "task-149").split()[-1:] == ["24"])
-            await screen.press("slash")
-            await screen.type("name:task-01")
-            await screen.press("enter")
-            await screen.until(lambda: len(screen.table.ids) == 10)
-
-    play(look)
+    async with evening.screen() as screen:
+        await open_timeline(screen)
+        assert len(screen.table.ids) == 150
+        assert len(screen.table.rows) < 80
+        # One question was all the time there was.
+        await screen.shows("busiest minute 20:30: 40 tasks start, of the first 40 tasks")
+        await screen.press("G")
+        await screen.until(lambda: row(screen, "task-149").split()[-1:] == ["24"])
+        await screen.press("slash")
+        await screen.type("name:task-01")
+        await screen.press("enter")
+        await screen.until(lambda: len(screen.table.ids) == 10)
 
 
 @pytest.mark.slow
-def test_all_are_counted_a_few_at_a_time(evening: Evening, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_are_counted_a_few_at_a_time(evening: Evening, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         evening.add(f"task-{number:03}", "30 * * * *" if number % 3 else "30 4 * * *")
     monkeypatch.setattr(timeline, "COUNTED_AT_ONCE", 7)
-
-    async def look() -> None:
-        async with evening.screen() as screen:
-            await open_timeline(screen)
-            await screen.shows("busiest minute Mar 28 04:30: 30 tasks start ")
-            assert "of the first" not in screen.text()
-
-    play(look)
+    async with evening.screen() as screen:
+        await open_timeline(screen)
+        await screen.shows("busiest minute Mar 28 04:30: 30 tasks start ")
+        assert "of the first" not in screen.text()
 
 
 @pytest.mark.slow
-def test_what_others_add_comes_in_and_what_they_change_is_drawn_anew(evening: Evening) -> None:
+async def test_what_others_add_comes_in_and_what_they_change_is_drawn_anew(evening: Evening) -> None:
     task = evening.add("nightly", "30 2 * * *")
-
-    async def look() -> None:
-        async with evening.screen() as screen:
-            await open_timeline(screen)
-            before = row(screen, "nightly").index("^")
-            evening.agents.crontab.edit(task, {"schedule": "30 3 * * *"})
-            await screen.until(lambda: row(screen, "nightly").find("^") == before + 2)
-            evening.add("second", "0 9 * * *")
-            await screen.shows("second")
-
-    play(look)
+    async with evening.screen() as screen:
+        await open_timeline(screen)
+        before = row(screen, "nightly").index("^")
+        evening.agents.crontab.edit(task, {"schedule": "30 3 * * *"})
+        await screen.until(lambda: row(screen, "nightly").find("^") == before + 2)
+        evening.add("second", "0 9 * * *")
+        await screen.shows("second")
 
 
-def test_hostile_schedules_and_zones_reach_no_line_of_the_screen(evening: Evening) -> None:
+async def test_hostile_schedules_and_zones_reach_no_line_of_the_screen(evening: Evening) -> None:
     evil = "\x1b]52;c;aGk=\x1b\\[/nope][@click=app.quit]\u202e\x9b31m\x1b[2J"
     on_one_line = evil.replace("\x1b", "\x9b")  # the database itself takes no C0 control there
     task_id = evening.agents.insert_line(
@@ -296,62 +256,50 @@ def test_hostile_schedules_and_zones_reach_no_line_of_the_screen(evening: Evenin
         error=f"{evil} is no schedule",
     )
     evening.agents.insert_run(task_id=task_id, task="by-hand", trigger="schedule")
-
-    async def look() -> None:
-        async with evening.screen(size=(100, 24)) as screen:
-            await open_timeline(screen)
-            await screen.shows("[/nope]")
-            await screen.press("z")  # its zone is nobody's
-            await screen.pilot.pause()
-            for strip in screen.strips():
-                for character in strip.text:
-                    assert character.isprintable(), ascii(character)
-
-    play(look)
+    async with evening.screen(size=(100, 24)) as screen:
+        await open_timeline(screen)
+        await screen.shows("[/nope]")
+        await screen.press("z")  # its zone is nobody's
+        await screen.pilot.pause()
+        for strip in screen.strips():
+            for character in strip.text:
+                assert character.isprintable(), ascii(character)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
-def test_the_load_of_all_tasks_and_the_heat_of_one(evening: Evening, size: tuple[int, int]) -> None:
+async def test_the_load_of_all_tasks_and_the_heat_of_one(evening: Evening, size: tuple[int, int]) -> None:
     evening.add("often", "*/5 * * * *")
     evening.add("nightly", "0 2 * * *")
-
-    async def look() -> None:
-        async with evening.screen(size=size, zone=BERLIN) as screen:
-            await open_timeline(screen)
-            await screen.shows("busiest minute")
-            load = next(line for line in screen.lines() if line.startswith(" all tasks"))
-            assert load.count("#") == 1  # both start in one cell
-            assert all(len(line) <= size[0] for line in screen.lines())
-            await screen.press("m")
-            await screen.until(lambda: any(sign in row(screen, "often") for sign in "+%#"))
-            assert "-" in row(screen, "nightly")
-
-    play(look)
+    async with evening.screen(size=size, zone=BERLIN) as screen:
+        await open_timeline(screen)
+        await screen.shows("busiest minute")
+        load = next(line for line in screen.lines() if line.startswith(" all tasks"))
+        assert load.count("#") == 1  # both start in one cell
+        assert all(len(line) <= size[0] for line in screen.lines())
+        await screen.press("m")
+        await screen.until(lambda: any(sign in row(screen, "often") for sign in "+%#"))
+        assert "-" in row(screen, "nightly")
 
 
 @pytest.mark.slow
-def test_keys_go_to_the_next_clock_changes_and_to_a_time(evening: Evening) -> None:
+async def test_keys_go_to_the_next_clock_changes_and_to_a_time(evening: Evening) -> None:
     evening.add("nightly", "0 2 * * *")
-
-    async def look() -> None:
-        async with evening.screen(size=(120, 24), zone=BERLIN) as screen:
-            await open_timeline(screen)
-            await screen.press("C")
-            await screen.shows("change on Sun 2027-03-28")
-            await screen.press("C")
-            await screen.shows("change on Sun 2027-10-31")
-            await screen.shows("!fold")
-            await screen.press("J")
-            await screen.shows("show which time?")
-            await screen.type("2027-06-01")
-            await screen.press("enter")
-            await screen.shows("from May 31 22:")
-            await screen.press("J")
-            await screen.shows("show which time?")
-            await screen.type("never")
-            await screen.press("enter")
-            await screen.shows("never")
-            await screen.shows("from May 31 22:")
-
-    play(look)
+    async with evening.screen(size=(120, 24), zone=BERLIN) as screen:
+        await open_timeline(screen)
+        await screen.press("C")
+        await screen.shows("change on Sun 2027-03-28")
+        await screen.press("C")
+        await screen.shows("change on Sun 2027-10-31")
+        await screen.shows("!fold")
+        await screen.press("J")
+        await screen.shows("show which time?")
+        await screen.type("2027-06-01")
+        await screen.press("enter")
+        await screen.shows("from May 31 22:")
+        await screen.press("J")
+        await screen.shows("show which time?")
+        await screen.type("never")
+        await screen.press("enter")
+        await screen.shows("never")
+        await screen.shows("from May 31 22:")

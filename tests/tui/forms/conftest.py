@@ -9,15 +9,6 @@ from typing import Any
 import pytest
 
 from dcron.tui.app import DcronApp
-from tests.support.tui import Stage
-
-
-@pytest.fixture
-def sqlite_stage(sqlite_url: str) -> Iterator[Stage]:
-    """An empty crontab, where the kind of database makes no difference."""
-    stage = Stage(sqlite_url)
-    yield stage
-    stage.database.close()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The preview of a schedule while it is typed into the form."""
 
-import asyncio
 import threading
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -72,48 +71,40 @@ def test_what_is_doubtful_has_its_code() -> None:
 
 
 @pytest.mark.slow
-def test_the_schedule_is_told_as_it_is_typed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_schedule_is_told_as_it_is_typed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.add("backup")
     monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING)
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await opened(screen, "e")
-            await fill(screen, timezone="Europe/Berlin")
-            await screen.shows("! Sun 2027-03-28 03:00:00 CEST +02:00  2027-03-28 01:00:00Z  +23h 30m")
-            await screen.shows("02:30 does not exist on 2027-03-28: runs at 03:00, CEST")
-            await fill(screen, gap="skip")
-            await screen.shows("02:30 does not exist on 2027-03-28: no run")
-            await fill(screen, schedule="@every 90s")
-            await screen.shows("+1m 30s")
-            await fill(screen, schedule="30 25 * * *")
-            await screen.shows("no preview until the schedule and its time zone are valid")
-            await screen.shows("25")
-
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        await opened(screen, "e")
+        await fill(screen, timezone="Europe/Berlin")
+        await screen.shows("! Sun 2027-03-28 03:00:00 CEST +02:00  2027-03-28 01:00:00Z  +23h 30m")
+        await screen.shows("02:30 does not exist on 2027-03-28: runs at 03:00, CEST")
+        await fill(screen, gap="skip")
+        await screen.shows("02:30 does not exist on 2027-03-28: no run")
+        await fill(screen, schedule="@every 90s")
+        await screen.shows("+1m 30s")
+        await fill(screen, schedule="30 25 * * *")
+        await screen.shows("no preview until the schedule and its time zone are valid")
+        await screen.shows("25")
 
 
 @pytest.mark.slow
-def test_what_is_to_come_is_nearer_with_every_second(
+async def test_what_is_to_come_is_nearer_with_every_second(
     sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sqlite_stage.add("backup")
     monkeypatch.setattr(form, "AGAIN", 0.0)
     monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING)
-
-    async def look() -> None:
-        async with sqlite_stage.screen() as screen:
-            await opened(screen, "e")
-            await screen.shows("Sat 2027-03-27 02:30:00 UTC                                in 2h 30m")
-            monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING + timedelta(hours=1))
-            await screen.shows("Sat 2027-03-27 02:30:00 UTC                                in 1h 30m")
-            assert "2027-04-04" not in screen.text()
-            monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING + timedelta(hours=3))
-            await screen.shows("Sun 2027-03-28 02:30:00 UTC                                in 23h 30m")
-            await screen.until(lambda: outlook_of(screen).coming[0].at.day == 28)
-            assert len(outlook_of(screen).coming) == COUNT
-
-    asyncio.run(look())
+    async with sqlite_stage.screen() as screen:
+        await opened(screen, "e")
+        await screen.shows("Sat 2027-03-27 02:30:00 UTC                                in 2h 30m")
+        monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING + timedelta(hours=1))
+        await screen.shows("Sat 2027-03-27 02:30:00 UTC                                in 1h 30m")
+        assert "2027-04-04" not in screen.text()
+        monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING + timedelta(hours=3))
+        await screen.shows("Sun 2027-03-28 02:30:00 UTC                                in 23h 30m")
+        await screen.until(lambda: outlook_of(screen).coming[0].at.day == 28)
+        assert len(outlook_of(screen).coming) == COUNT
 
 
 def outlook_of(screen: Screen) -> SchedulePreview:
@@ -124,23 +115,19 @@ def outlook_of(screen: Screen) -> SchedulePreview:
 
 
 @pytest.mark.slow
-def test_dates_of_a_calendar_are_struck_out_with_the_reason(sqlite_stage: Stage) -> None:
+async def test_dates_of_a_calendar_are_struck_out_with_the_reason(sqlite_stage: Stage) -> None:
     sqlite_stage.add("backup")
     Calendars(sqlite_stage.crontab).put(parse_calendar("weekends", ["sat", "sun"]))
-
-    async def look() -> None:
-        async with sqlite_stage.screen() as screen:
-            await opened(screen, "e")
-            await fill(screen, except_calendar="weekends")
-            await screen.shows("skipped:")
-            await fill(screen, except_calendar="none")
-            await screen.shows_not("skipped:")
-
-    asyncio.run(look())
+    async with sqlite_stage.screen() as screen:
+        await opened(screen, "e")
+        await fill(screen, except_calendar="weekends")
+        await screen.shows("skipped:")
+        await fill(screen, except_calendar="none")
+        await screen.shows_not("skipped:")
 
 
 @pytest.mark.slow
-def test_typing_does_not_wait_for_what_takes_long(
+async def test_typing_does_not_wait_for_what_takes_long(
     sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sqlite_stage.add("backup")
@@ -154,34 +141,26 @@ def test_typing_does_not_wait_for_what_takes_long(
         return real(typed)
 
     monkeypatch.setattr(checking, "check", slow)
-
-    async def look() -> None:
-        async with sqlite_stage.screen() as screen:
-            await opened(screen, "e")
-            await fill(screen, tries="2")
-            await screen.until(began.is_set)
-            await go(screen, "describe")
-            await screen.type("words")
-            assert row_of(screen, "describe").text == "words"
-            await go(screen, "schedule")
-            await paste(screen, " | @daily")
-            release.set()
-            await screen.shows("and at 00:00 every day")
-
-    asyncio.run(look())
+    async with sqlite_stage.screen() as screen:
+        await opened(screen, "e")
+        await fill(screen, tries="2")
+        await screen.until(began.is_set)
+        await go(screen, "describe")
+        await screen.type("words")
+        assert row_of(screen, "describe").text == "words"
+        await go(screen, "schedule")
+        await paste(screen, " | @daily")
+        release.set()
+        await screen.shows("and at 00:00 every day")
 
 
 @pytest.mark.slow
-def test_the_form_says_what_else_starts_then(stage: Stage) -> None:
+async def test_the_form_says_what_else_starts_then(stage: Stage) -> None:
     for number in range(3):
         stage.add(f"task{number}", "0 9 * * *")
-
-    async def look() -> None:
-        async with stage.screen(size=(130, 40)) as screen:
-            await opened(screen, "e")
-            await screen.shows("at 09:00 2 other tasks start")
-            await fill(screen, schedule="7 9 * * *")
-            await screen.shows("no other task starts in the same minutes")
-            await screen.press("escape", "y")
-
-    asyncio.run(look())
+    async with stage.screen(size=(130, 40)) as screen:
+        await opened(screen, "e")
+        await screen.shows("at 09:00 2 other tasks start")
+        await fill(screen, schedule="7 9 * * *")
+        await screen.shows("no other task starts in the same minutes")
+        await screen.press("escape", "y")

@@ -1,6 +1,5 @@
 """A run with a payload, and a pause with its end."""
 
-import asyncio
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,63 +10,51 @@ from tests.support.forms import paste
 from tests.support.tui import Stage
 
 
-def test_a_run_gets_a_payload(stage: Stage) -> None:
+async def test_a_run_gets_a_payload(stage: Stage) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await screen.press("R")
-            await screen.shows("run backup now with a payload")
-            await paste(screen, "v1.4\nsecond line")
-            await screen.press("enter")
-            await screen.shows("is due")
-
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        await screen.press("R")
+        await screen.shows("run backup now with a payload")
+        await paste(screen, "v1.4\nsecond line")
+        await screen.press("enter")
+        await screen.shows("is due")
     assert [run.payload for run in stage.crontab.runs(RunFilter(), 9) if run.payload] == ["v1.4\nsecond line"]
 
 
 @pytest.mark.slow
-def test_a_payload_can_be_read_from_a_file(sqlite_stage: Stage, tmp_path: Path) -> None:
+async def test_a_payload_can_be_read_from_a_file(sqlite_stage: Stage, tmp_path: Path) -> None:
     sqlite_stage.add("backup")
     (tmp_path / "payload").write_text("from a file")
-
-    async def look() -> None:
-        async with sqlite_stage.screen() as screen:
-            await screen.press("R")
-            await screen.shows("run backup now with a payload")
-            await paste(screen, "@/no/such/file")
-            await screen.press("enter")
-            await screen.shows("is not a file")
-            await screen.press("ctrl+u")
-            await paste(screen, f"@{tmp_path}/payload")
-            await screen.press("enter")
-            await screen.shows("is due")
-
-    asyncio.run(look())
+    async with sqlite_stage.screen() as screen:
+        await screen.press("R")
+        await screen.shows("run backup now with a payload")
+        await paste(screen, "@/no/such/file")
+        await screen.press("enter")
+        await screen.shows("is not a file")
+        await screen.press("ctrl+u")
+        await paste(screen, f"@{tmp_path}/payload")
+        await screen.press("enter")
+        await screen.shows("is due")
     assert [run.payload for run in sqlite_stage.crontab.runs(RunFilter(), 9) if run.payload] == [
         "from a file"
     ]
 
 
 @pytest.mark.slow
-def test_a_pause_has_a_reason_and_an_end(stage: Stage) -> None:
+async def test_a_pause_has_a_reason_and_an_end(stage: Stage) -> None:
     stage.add("backup")
-
-    async def look() -> None:
-        async with stage.screen() as screen:
-            await screen.press("s")
-            await screen.shows("pause backup: why?")
-            await screen.type("disk")
-            await screen.press("tab")
-            await screen.type("soon")
-            await screen.press("enter")
-            await screen.shows("until: 'soon' is not a time")
-            await screen.press("ctrl+u")
-            await paste(screen, "+2h")
-            await screen.press("enter")
-            await screen.shows("dcron pause backup --until +2h --reason disk")
-
-    asyncio.run(look())
+    async with stage.screen() as screen:
+        await screen.press("s")
+        await screen.shows("pause backup: why?")
+        await screen.type("disk")
+        await screen.press("tab")
+        await screen.type("soon")
+        await screen.press("enter")
+        await screen.shows("until: 'soon' is not a time")
+        await screen.press("ctrl+u")
+        await paste(screen, "+2h")
+        await screen.press("enter")
+        await screen.shows("dcron pause backup --until +2h --reason disk")
     task = stage.crontab.get("backup")
     assert task.paused_reason == "disk"
     assert task.paused_until
