@@ -24,8 +24,6 @@ WRITING = (
 """Further verbs that change the crontab and take a reason."""
 GUARDED = ("apply", "drain", "undrain", "thaw", "hold", "unhold", "ack")
 """Those of them that ask only in a protected context, or never."""
-
-
 _JSON = {"--json", "json", "jsonl", "-ojson", "-ojsonl", "--output=json", "--output=jsonl"}
 """Words by which a command line asks for JSON: then no note is printed about an old form."""
 

@@ -10,7 +10,6 @@ from dcron.presentation import humanize
 from dcron.services.name_prefix import NotExact
 
 T = TypeVar("T")
-
 SHOWN = 10
 """Names that a question or a message lists."""
 

@@ -21,6 +21,23 @@ from dcron.errors import UsageError
 from dcron.model import LAST_RUN
 
 
+def option(*words: str, panel: str | None = None, **more: Any) -> Any:
+    """Return an option with a value: its spellings, the word for its value, and its help."""
+    *spellings, metavar, help = words
+    return typer.Option(*spellings, metavar=metavar, help=help, rich_help_panel=panel, **more)
+
+
+def flag(*words: str, panel: str | None = None, **more: Any) -> Any:
+    """Return an option without a value: its spellings and its help."""
+    *spellings, help = words
+    return typer.Option(*spellings, help=help, rich_help_panel=panel, **more)
+
+
+def argument(metavar: str, help: str, panel: str | None = None, **more: Any) -> Any:
+    """Return an argument: the word for its value, and its help."""
+    return typer.Argument(metavar=metavar, help=help, rich_help_panel=panel, **more)
+
+
 def _or_before_the_verb(ctx: typer.Context, value: str | None) -> str | None:
     """Return the URL given behind the verb, or before it: `dcron --db URL list` is `dcron list --db URL`."""
     above: Any = ctx
@@ -33,76 +50,35 @@ def _or_before_the_verb(ctx: typer.Context, value: str | None) -> str | None:
 
 Db = Annotated[
     str | None,
-    typer.Option(
-        "--db",
-        metavar="URL",
-        help="Database [default: $DCRON_DB, or the config file's].",
-        callback=_or_before_the_verb,
+    option(
+        "--db", "URL", "Database [default: $DCRON_DB, or the config file's].", callback=_or_before_the_verb
     ),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print JSON.", callback=output.wants_data, rich_help_panel=help.OUTPUT)
-]
-At = Annotated[
-    str | None,
-    typer.Option("--at", metavar="TIME", help="As the crontab was then: 2h (ago), '2027-01-01 09:00'."),
-]
+Json = Annotated[bool, flag("--json", "Print JSON.", callback=output.wants_data, panel=help.OUTPUT)]
+At = Annotated[str | None, option("--at", "TIME", "As the crontab was then: 2h (ago), '2027-01-01 09:00'.")]
 SelectorOption = Annotated[
-    str | None,
-    typer.Option(
-        "-l", "--selector", metavar="SELECTOR", help="Tasks with these labels: team=shop,tier!=gold."
-    ),
+    str | None, option("-l", "--selector", "SELECTOR", "Tasks with these labels: team=shop,tier!=gold.")
 ]
 FileFormat = Annotated[
     Literal["text", "json", "toml"] | None,
-    typer.Option("--format", metavar="text|json|toml", help="Format of the files [default: by their names]."),
+    option("--format", "text|json|toml", "Format of the files [default: by their names]."),
 ]
-_UNIQUE_PREFIX = typer.Argument(
-    metavar="NAME", help="Name of the task, or a prefix that fits no other.", show_default=False
-)
+_UNIQUE_PREFIX = argument("NAME", "Name of the task, or a prefix that fits no other.")
 Name = Annotated[str, _UNIQUE_PREFIX]
 OptionalName = Annotated[str | None, _UNIQUE_PREFIX]
-_NAMES = typer.Argument(
-    metavar="NAME...", help="Names of tasks, prefixes, or patterns: 'shop-*'.", show_default=False
-)
+_NAMES = argument("NAME...", "Names of tasks, prefixes, or patterns: 'shop-*'.")
 OptionalNames = Annotated[list[str] | None, _NAMES]
-WholeName = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="Whole name of the task; a prefix needs your confirmation.",
-        show_default=False,
-    ),
-]
+WholeName = Annotated[str, argument("NAME", "Whole name of the task; a prefix needs your confirmation.")]
 OptionalWholeNames = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="NAME...",
-        help="Whole names of tasks; a prefix needs your confirmation.",
-        show_default=False,
-    ),
+    list[str] | None, argument("NAME...", "Whole names of tasks; a prefix needs your confirmation.")
 ]
 Words = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="COMMAND...",
-        help="A shell line in quotes, or words for no shell.",
-        show_default=False,
-        rich_help_panel="What",
-    ),
+    list[str], argument("COMMAND...", "A shell line in quotes, or words for no shell.", panel="What")
 ]
 Payload = Annotated[
-    str | None,
-    typer.Option(
-        "--payload", metavar="TEXT|@FILE", help="Text for the command, on stdin and in $DCRON_PAYLOAD."
-    ),
+    str | None, option("--payload", "TEXT|@FILE", "Text for the command, on stdin and in $DCRON_PAYLOAD.")
 ]
-NodeName = Annotated[
-    str,
-    typer.Argument(
-        metavar="NODE", help="Whole name or ID of a node, as `dcron nodes` shows it.", show_default=False
-    ),
-]
+NodeName = Annotated[str, argument("NODE", "Whole name or ID of a node, as `dcron nodes` shows it.")]
 
 
 def is_number(word: str) -> bool:
@@ -146,11 +122,7 @@ def whole_number(least: int, most: int | None = None) -> Callable[[Any], int]:
 
 RunsOrNames = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="RUN|NAME...",
-        help="Numbers of runs, as `dcron runs` shows them, or whole names of tasks.",
-        show_default=False,
-    ),
+    argument("RUN|NAME...", "Numbers of runs, as `dcron runs` shows them, or whole names of tasks."),
 ]
 
 

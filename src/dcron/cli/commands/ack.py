@@ -3,11 +3,9 @@
 from datetime import timedelta
 from typing import Annotated
 
-import typer
-
 from dcron import services
 from dcron.cli.asking.name_arguments import agreed
-from dcron.cli.asking.options import Db, Json
+from dcron.cli.asking.options import Db, Json, argument, option
 from dcron.cli.output import console, json_output
 from dcron.cli.running.context import opened_crontab, reason
 from dcron.errors import UsageError
@@ -20,17 +18,12 @@ from dcron.values.safe_text import safe
 def command(
     which: Annotated[
         list[str],
-        typer.Argument(
-            metavar="NAME|ALERT...",
-            help="Whole names of tasks, or numbers of alerts, as `dcron alerts` shows them.",
-            show_default=False,
+        argument(
+            "NAME|ALERT...", "Whole names of tasks, or numbers of alerts, as `dcron alerts` shows them."
         ),
     ],
     duration: Annotated[
-        str | None,
-        typer.Option(
-            "--for", metavar="4h", help="For this long only [default: until it closes].", show_default=False
-        ),
+        str | None, option("--for", "4h", "For this long only [default: until it closes].")
     ] = None,
     as_json: Json = False,
     db: Db = None,

@@ -4,25 +4,13 @@ import re
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
 from dcron.cli.asking.new_task import agree_to_add, chosen_zone, new_definition, report_added
-from dcron.cli.asking.options import Db, Json, Words, takes
+from dcron.cli.asking.options import Db, Json, Words, argument, takes
 from dcron.cli.asking.task_options import TaskOptions
 from dcron.cli.running.context import opened_additions
 from dcron.errors import ScheduleError
 
-Schedule = Annotated[
-    str,
-    typer.Argument(
-        metavar="SCHEDULE",
-        help="Schedule: '30 2 * * *', @daily, '@every 90s'.",
-        show_default=False,
-        rich_help_panel="When",
-    ),
-]
-
-
+Schedule = Annotated[str, argument("SCHEDULE", "Schedule: '30 2 * * *', @daily, '@every 90s'.", panel="When")]
 _FIELD = re.compile(r"[\d*,/-]+")
 
 

@@ -4,9 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from dcron.cli.asking.options import Db, whole_number
+from dcron.cli.asking.options import Db, flag, option, whole_number
 from dcron.cli.output import console
 from dcron.cli.running.context import opened_database
 from dcron.config import trust
@@ -22,79 +20,58 @@ if TYPE_CHECKING:
 
 def command(
     name: Annotated[
-        str | None,
-        typer.Option("--name", metavar="NAME", help="Name of this node [default: the host's name]."),
+        str | None, option("--name", "NAME", "Name of this node [default: the host's name].")
     ] = None,
     slots: Annotated[
         int | None,
-        typer.Option(
-            "--slots",
-            metavar="N",
-            help="Most runs at once [default: eight per core].",
-            parser=whole_number(1),
-        ),
+        option("--slots", "N", "Most runs at once [default: eight per core].", parser=whole_number(1)),
     ] = None,
     queue: Annotated[
-        list[str] | None,
-        typer.Option("--queue", metavar="QUEUE", help="Run only tasks of this queue; repeatable."),
+        list[str] | None, option("--queue", "QUEUE", "Run only tasks of this queue; repeatable.")
     ] = None,
     tag: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tag", metavar="TAG", help="Tag that tasks can --require: ssd, zone=eu-1; repeatable."
-        ),
+        list[str] | None, option("--tag", "TAG", "Tag that tasks can --require: ssd, zone=eu-1; repeatable.")
     ] = None,
     capacity: Annotated[
         list[str] | None,
-        typer.Option(
-            "--capacity", metavar="gpu=1", help="Amount that tasks can --need: gpu=1, mem=8G; repeatable."
-        ),
+        option("--capacity", "gpu=1", "Amount that tasks can --need: gpu=1, mem=8G; repeatable."),
     ] = None,
     lease: Annotated[
         str | None,
-        typer.Option(
-            "--lease",
-            metavar="DURATION",
-            help="Time without a heartbeat after which this node is dead [default: 60s].",
+        option(
+            "--lease", "DURATION", "Time without a heartbeat after which this node is dead [default: 60s]."
         ),
     ] = None,
     grace: Annotated[
         str | None,
-        typer.Option(
-            "--grace",
-            metavar="DURATION",
-            help="Time that active runs have to end when the agent stops [default: 30s].",
+        option(
+            "--grace", "DURATION", "Time that active runs have to end when the agent stops [default: 30s]."
         ),
     ] = None,
     isolate: Annotated[
-        bool,
-        typer.Option(
-            "--isolate", help="Run commands in a PID namespace that ends with the agent; needs root."
-        ),
+        bool, flag("--isolate", "Run commands in a PID namespace that ends with the agent; needs root.")
     ] = False,
     monitor: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--monitor",
-            metavar="[HOST:]PORT",
-            help="Serve /metrics, /cluster, /healthz and /readyz there; a port alone listens on 127.0.0.1.",
+            "[HOST:]PORT",
+            "Serve /metrics, /cluster, /healthz and /readyz there; a port alone listens on 127.0.0.1.",
         ),
     ] = None,
     ping: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--ping",
-            metavar="URL",
-            help="Request this URL once a minute while the cluster is healthy: a dead man's switch.",
+            "URL",
+            "Request this URL once a minute while the cluster is healthy: a dead man's switch.",
         ),
     ] = None,
     log_format: Annotated[
         Literal["text", "json"] | None,
-        typer.Option("--log-format", metavar="text|json", help="Format of the log [default: text]."),
+        option("--log-format", "text|json", "Format of the log [default: text]."),
     ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Run what is due now, wait for it to end, and stop.")
-    ] = False,
+    once: Annotated[bool, flag("--once", "Run what is due now, wait for it to end, and stop.")] = False,
     db: Db = None,
 ) -> None:
     """Run due tasks on this server until stopped.

@@ -14,6 +14,8 @@ from dcron.cli.asking.options import (
     OptionalNames,
     SelectorOption,
     alert_number,
+    flag,
+    option,
     whole_number,
 )
 from dcron.cli.output import console, json_output
@@ -38,14 +40,10 @@ COLUMNS = [
 def command(
     names: OptionalNames = None,
     selector: SelectorOption = None,
-    closed: Annotated[bool, typer.Option("--all", help="Also list alerts that are closed.")] = False,
-    count: Annotated[
-        int,
-        typer.Option("-n", "--count", metavar="N", help="Most alerts to list.", parser=whole_number(1)),
-    ] = 100,
+    closed: Annotated[bool, flag("--all", "Also list alerts that are closed.")] = False,
+    count: Annotated[int, option("-n", "--count", "N", "Most alerts to list.", parser=whole_number(1))] = 100,
     before: Annotated[
-        int | None,
-        typer.Option("--before", metavar="ALERT", help="Only older alerts than this.", parser=alert_number),
+        int | None, option("--before", "ALERT", "Only older alerts than this.", parser=alert_number)
     ] = None,
     as_json: Json = False,
     db: Db = None,

@@ -2,10 +2,8 @@
 
 from typing import Annotated
 
-import typer
-
 from dcron.cli.asking.new_task import add_one_off, chosen_zone
-from dcron.cli.asking.options import Db, Json, Words, takes
+from dcron.cli.asking.options import Db, Json, Words, argument, takes
 from dcron.cli.asking.task_options import TaskOptions
 from dcron.cli.running.context import opened_additions
 from dcron.errors import UsageError
@@ -14,11 +12,8 @@ from dcron.schedule.zones import zone
 
 When = Annotated[
     str,
-    typer.Argument(
-        metavar="WHEN",
-        help="Time in the task's zone: '2027-01-01 09:00', 09:00, 'tomorrow 09:00', +1h.",
-        show_default=False,
-        rich_help_panel="When",
+    argument(
+        "WHEN", "Time in the task's zone: '2027-01-01 09:00', 09:00, 'tomorrow 09:00', +1h.", panel="When"
     ),
 ]
 

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated
 
-import typer
-
 from dcron import services
 from dcron.cli.asking import contexts
 from dcron.cli.asking.name_arguments import to_change
-from dcron.cli.asking.options import Db, Json, WholeName
+from dcron.cli.asking.options import Db, Json, WholeName, flag, option
 from dcron.cli.asking.warnings import print_idle_agents
 from dcron.cli.output import console, json_output
 from dcron.cli.output.tables import print_facts
@@ -24,23 +22,19 @@ from dcron.schedule.zones import zone
 def command(
     name: WholeName,
     first: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", help="First time: 2027-01-01, '2027-01-01 09:00', 2d (ago)."),
+        str | None, option("--from", "TIME", "First time: 2027-01-01, '2027-01-01 09:00', 2d (ago).")
     ] = None,
     last: Annotated[
-        str,
-        typer.Option("--until", metavar="TIME", help="Last time, included; a date alone is its midnight."),
+        str, option("--until", "TIME", "Last time, included; a date alone is its midnight.")
     ] = "now",
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="From this time until now.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    since: Annotated[str | None, option("--since", "TIME", "From this time until now.")] = None,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show what would be done.")] = False,
     force: Annotated[
         bool,
-        typer.Option(
+        flag(
             "-f",
             "--force",
-            help="Also where runs, perhaps successful, have been pruned.",
+            "Also where runs, perhaps successful, have been pruned.",
             callback=contexts.keep_yes,
         ),
     ] = False,

@@ -6,11 +6,9 @@ from datetime import date, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from dcron import services
 from dcron.cli.asking.name_arguments import agreed
-from dcron.cli.asking.options import Db, Json, Verb, WritingVerb, completer, group
+from dcron.cli.asking.options import Db, Json, Verb, WritingVerb, argument, completer, group, option
 from dcron.cli.output import console
 from dcron.cli.output.documents import make
 from dcron.cli.output.tables import TableColumn, print_facts, print_table
@@ -24,10 +22,7 @@ from dcron.values.text_input import read_text
 if TYPE_CHECKING:
     from dcron.schedule.calendars import Calendar
 
-
 command = group("Manage calendars: named sets of dates for --except and --only.")
-
-
 COLUMNS = [
     TableColumn("CALENDAR", least=10),
     TableColumn("ENTRIES", least=12),
@@ -35,51 +30,19 @@ COLUMNS = [
     TableColumn("TASKS", least=8),
     TableColumn("CHANGED", right=True),
 ]
-
-
 MAX_BYTES = 2_000_000
-
-
 LONGEST_ENTRY = 256
-
-
 BAD_SHOWN = 20
-
-
 NEXT_SHOWN = 10
-
-
 SEARCHED = timedelta(days=8 * 366)
 """How far `view` searches for dates: beyond the next 29 February."""
-
-
 ENTRIES_SHOWN = 50
-
-
 USERS_SHOWN = 20
-
-
 USERS_LISTED = 3
-
-
-CalendarName = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="Name of the calendar.",
-        autocompletion=completer("CALENDAR"),
-        show_default=False,
-    ),
-]
-
-
+CalendarName = Annotated[str, argument("NAME", "Name of the calendar.", autocompletion=completer("CALENDAR"))]
 Entries = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="DATES...",
-        help="2027-12-25, 12-25 (every year), sat, RRULE:FREQ=…, or @FILE with one per line.",
-        show_default=False,
-    ),
+    argument("DATES...", "2027-12-25, 12-25 (every year), sat, RRULE:FREQ=…, or @FILE with one per line."),
 ]
 
 
@@ -88,8 +51,7 @@ def add(
     name: CalendarName,
     dates: Entries = None,
     ics: Annotated[
-        str | None,
-        typer.Option("--ics", metavar="FILE|-", help="Add the dates of the events in an iCalendar file."),
+        str | None, option("--ics", "FILE|-", "Add the dates of the events in an iCalendar file.")
     ] = None,
     as_json: Json = False,
     db: Db = None,

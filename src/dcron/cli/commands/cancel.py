@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dcron import policy, services
 from dcron.cli.asking.chosen_tasks import (
     MOST_RUNS,
@@ -17,7 +15,7 @@ from dcron.cli.asking.chosen_tasks import (
     with_patterns,
 )
 from dcron.cli.asking.name_arguments import all_to_change
-from dcron.cli.asking.options import Db, Json, RunsOrNames, SelectorOption, runs_or_names
+from dcron.cli.asking.options import Db, Json, RunsOrNames, SelectorOption, flag, option, runs_or_names
 from dcron.cli.output import console, json_output
 from dcron.cli.running.context import opened_crontab
 from dcron.errors import Refused, UsageError
@@ -33,12 +31,9 @@ _ACTIVE = (RunState.CLAIMED, RunState.RUNNING)
 def command(
     which: RunsOrNames = None,
     selector: SelectorOption = None,
-    batch: Annotated[
-        str | None,
-        typer.Option("--batch", metavar="ID", help="Cancel the waiting runs of this backfill."),
-    ] = None,
-    active: Annotated[bool, typer.Option("--active", help="With NAME: stop its active runs, too.")] = False,
-    lost: Annotated[bool, typer.Option("--lost", help="Give up runs that no node has heard of.")] = False,
+    batch: Annotated[str | None, option("--batch", "ID", "Cancel the waiting runs of this backfill.")] = None,
+    active: Annotated[bool, flag("--active", "With NAME: stop its active runs, too.")] = False,
+    lost: Annotated[bool, flag("--lost", "Give up runs that no node has heard of.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

@@ -6,10 +6,8 @@ import time
 from datetime import datetime
 from typing import Annotated
 
-import typer
-
 from dcron import config, policy, presentation, services
-from dcron.cli.asking.options import Db, Json, Verb, group
+from dcron.cli.asking.options import Db, Json, Verb, argument, group
 from dcron.cli.output import console, json_output
 from dcron.cli.output.colours import AlarmCell
 from dcron.cli.output.documents import make
@@ -31,7 +29,6 @@ _LONGEST_TEST = 120.0
 """Seconds to wait for a node that sends a test message."""
 _LOOK = 0.5
 _MOST_NODES = 3
-
 command = group("List the channels that notifications are sent by, and test one.")
 
 
@@ -54,10 +51,7 @@ def list_channels(as_json: Json = False, db: Db = None) -> None:
 
 @command.command("test", cls=Verb)
 def send_test(
-    name: Annotated[
-        str,
-        typer.Argument(metavar="CHANNEL", help="Name of the channel, or mailto:ADDRESS.", show_default=False),
-    ],
+    name: Annotated[str, argument("CHANNEL", "Name of the channel, or mailto:ADDRESS.")],
     as_json: Json = False,
     db: Db = None,
 ) -> None:

@@ -2,11 +2,9 @@
 
 from typing import Annotated, Any
 
-import typer
-
 from dcron import services
 from dcron.cli.asking import warnings
-from dcron.cli.asking.options import Db, Group, GuardedWritingVerb, Json, Verb, WritingVerb, group
+from dcron.cli.asking.options import Db, Group, GuardedWritingVerb, Json, Verb, WritingVerb, argument, group
 from dcron.cli.output import console
 from dcron.cli.output.documents import make
 from dcron.cli.output.tables import TableColumn, print_table
@@ -19,14 +17,7 @@ COLUMNS = [
     TableColumn("CHANGED BY", spare=True),
     TableColumn("HELP"),
 ]
-
-
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="SETTING", help="Name of the setting, as `dcron config list` shows it.", show_default=False
-    ),
-]
+Name = Annotated[str, argument("SETTING", "Name of the setting, as `dcron config list` shows it.")]
 
 
 class Settings(Group):
@@ -74,7 +65,7 @@ def get_setting(name: Name, as_json: Json = False, db: Db = None) -> None:
 @command.command("set", cls=WritingVerb)
 def set_setting(
     name: Name,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="New value.", show_default=False)],
+    value: Annotated[str, argument("VALUE", "New value.")],
     as_json: Json = False,
     db: Db = None,
 ) -> None:

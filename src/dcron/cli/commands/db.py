@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dcron import config, services
 from dcron.cli.asking import contexts
-from dcron.cli.asking.options import Db, GuardedVerb, Json, Verb, WritingVerb, group
+from dcron.cli.asking.options import Db, GuardedVerb, Json, Verb, WritingVerb, flag, group, option
 from dcron.cli.output import console
 from dcron.cli.output.documents import make
 from dcron.cli.output.progress import ticking
@@ -18,11 +16,8 @@ if TYPE_CHECKING:
     from dcron.database import Database
     from dcron.migrations.estimate import UpgradeEstimate
 
-
 AGENTS_SHOWN = 5
 TASKS_SHOWN = 5
-
-
 command = group("Prepare or upgrade the database, or print its URL.")
 
 
@@ -74,9 +69,9 @@ def _record_zone(database: "Database") -> None:
 def upgrade(
     force: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--force",
-            help="Upgrade even if it takes longer than running agents can wait.",
+            "Upgrade even if it takes longer than running agents can wait.",
             callback=contexts.keep_yes,
         ),
     ] = False,
@@ -127,12 +122,7 @@ def announce(ahead: "UpgradeEstimate", *, force: bool) -> None:
 
 @command.command("scrub", cls=WritingVerb)
 def scrub(
-    env: Annotated[
-        str,
-        typer.Option(
-            "--env", metavar="VARIABLE", help="Name of the variable, such as TOKEN.", show_default=False
-        ),
-    ],
+    env: Annotated[str, option("--env", "VARIABLE", "Name of the variable, such as TOKEN.")],
     db: Db = None,
 ) -> None:
     """Remove the value of a variable from all tasks, runs and the history.

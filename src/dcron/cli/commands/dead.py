@@ -16,6 +16,9 @@ from dcron.cli.asking.options import (
     Json,
     SelectorOption,
     WritingVerb,
+    argument,
+    flag,
+    option,
     run_number,
     runs_or_names,
     whole_number,
@@ -51,17 +54,14 @@ command = typer.Typer(
 def list_dead_letters(
     ctx: typer.Context,
     names: Annotated[
-        list[str] | None,
-        typer.Option("--task", metavar="NAME", hidden=True, help="Only dead letters of these tasks."),
+        list[str] | None, option("--task", "NAME", "Only dead letters of these tasks.", hidden=True)
     ] = None,
     selector: SelectorOption = None,
     count: Annotated[
-        int,
-        typer.Option("-n", "--count", metavar="N", help="Most dead letters to list.", parser=whole_number(1)),
+        int, option("-n", "--count", "N", "Most dead letters to list.", parser=whole_number(1))
     ] = 20,
     before: Annotated[
-        int | None,
-        typer.Option("--before", metavar="RUN", help="Only runs older than this one.", parser=run_number),
+        int | None, option("--before", "RUN", "Only runs older than this one.", parser=run_number)
     ] = None,
     as_json: Json = False,
     db: Db = None,
@@ -96,13 +96,10 @@ def list_dead_letters(
 def dismiss(
     which: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="RUN|NAME...",
-            help="Numbers of runs, as `dcron dead` shows them, or whole names of tasks.",
-        ),
+        argument("RUN|NAME...", "Numbers of runs, as `dcron dead` shows them, or whole names of tasks."),
     ] = None,
     selector: SelectorOption = None,
-    everything: Annotated[bool, typer.Option("--all", help="Dismiss all dead letters.")] = False,
+    everything: Annotated[bool, flag("--all", "Dismiss all dead letters.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

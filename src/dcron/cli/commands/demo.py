@@ -31,26 +31,14 @@ from dcron.schedule.zones import zone
 
 SECONDS = 15.0
 """How long the demo runs without a terminal."""
-
-
 PATIENT_SECONDS = 45.0
 """How long it runs at most, if a task has not run yet."""
-
-
 NOTE_EVERY = 4.0
 """Seconds between two notes about the runs, without a terminal."""
-
-
 LEASE = "10s"
-
-
 PATIENCE = 4.0
 """Seconds that an agent has to stop."""
-
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
 TASKS: list[dict[str, Any]] = [
     {
         "name": "heartbeat",

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dcron import config, services
-from dcron.cli.asking.options import Db, Json
+from dcron.cli.asking.options import Db, Json, flag
 from dcron.cli.output import console
 from dcron.cli.output.colours import Title
 from dcron.cli.output.documents import make
@@ -22,7 +22,7 @@ from dcron.values.safe_text import safe
 
 def command(
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also read a whole SQLite file for damage: about 1 s for each GB.")
+        bool, flag("--deep", "Also read a whole SQLite file for damage: about 1 s for each GB.")
     ] = False,
     as_json: Json = False,
     db: Db = None,

@@ -3,11 +3,9 @@
 import time
 from typing import Annotated
 
-import typer
-
 from dcron import services
 from dcron.cli.asking.named_nodes import agreed_node, mention_namesakes, print_nodes_as_json
-from dcron.cli.asking.options import Db, Json, NodeName
+from dcron.cli.asking.options import Db, Json, NodeName, flag
 from dcron.cli.output import console
 from dcron.cli.running.context import opened_crontab
 from dcron.cli.running.waiting import pauses
@@ -17,7 +15,7 @@ from dcron.values.safe_text import safe
 
 def command(
     node: NodeName,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until no run is active there.")] = False,
+    wait: Annotated[bool, flag("--wait", "Wait until no run is active there.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

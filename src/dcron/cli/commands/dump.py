@@ -6,10 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from dcron import services
-from dcron.cli.asking.options import Db, Json
+from dcron.cli.asking.options import Db, Json, argument
 from dcron.cli.output import console
 from dcron.cli.output.documents import make
 from dcron.cli.running.context import opened_crontab
@@ -18,10 +16,7 @@ from dcron.presentation.humanize import plural
 
 
 def command(
-    file: Annotated[
-        str | None,
-        typer.Argument(metavar="FILE", help="File to write [default: stdout].", show_default=False),
-    ] = None,
+    file: Annotated[str | None, argument("FILE", "File to write [default: stdout].")] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

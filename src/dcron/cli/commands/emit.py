@@ -2,10 +2,8 @@
 
 from typing import Annotated
 
-import typer
-
 from dcron import services
-from dcron.cli.asking.options import Db, Json, Payload
+from dcron.cli.asking.options import Db, Json, Payload, argument, option
 from dcron.cli.asking.warnings import print_idle_agents
 from dcron.cli.output import console, json_output
 from dcron.cli.running.context import opened_crontab
@@ -13,19 +11,14 @@ from dcron.model import Run, RunState
 from dcron.values.safe_text import safe
 from dcron.values.text_input import text_or_file
 
-EventName = Annotated[
-    str, typer.Argument(metavar="EVENT", help="Name of the event, such as deploy.", show_default=False)
-]
+EventName = Annotated[str, argument("EVENT", "Name of the event, such as deploy.")]
 
 
 def command(
     event: EventName,
     payload: Payload = None,
     key: Annotated[
-        str | None,
-        typer.Option(
-            "--key", metavar="KEY", help="Ignore the event if one with this name and key was sent before."
-        ),
+        str | None, option("--key", "KEY", "Ignore the event if one with this name and key was sent before.")
     ] = None,
     as_json: Json = False,
     db: Db = None,

@@ -4,11 +4,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-import typer
-
 from dcron import services
 from dcron.cli.asking.chosen_tasks import read_selector
-from dcron.cli.asking.options import At, Db, OptionalNames, SelectorOption
+from dcron.cli.asking.options import At, Db, OptionalNames, SelectorOption, flag, option
 from dcron.cli.output import console
 from dcron.cli.running.context import opened_crontab
 from dcron.cli.running.past_crontab import read_past
@@ -25,11 +23,9 @@ def command(
     names: OptionalNames = None,
     form: Annotated[
         Literal["text", "json", "toml", "crontab"],
-        typer.Option("--format", metavar="text|json|toml", help="Format: text is a crontab."),
+        option("--format", "text|json|toml", "Format: text is a crontab."),
     ] = "text",
-    system: Annotated[
-        bool, typer.Option("--system", help="Write an account in each line, as in /etc/cron.d.")
-    ] = False,
+    system: Annotated[bool, flag("--system", "Write an account in each line, as in /etc/cron.d.")] = False,
     selector: SelectorOption = None,
     at: At = None,
     db: Db = None,

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from dcron import policy, services
-from dcron.cli.asking.options import Db, Json, whole_number
+from dcron.cli.asking.options import Db, Json, option, whole_number
 from dcron.cli.asking.source_options import Prune, edits_of, places_printed, read_files
 from dcron.cli.output import console, forecast_text, json_output
 from dcron.cli.running.context import opened_crontab, own_zone
@@ -16,41 +16,30 @@ from dcron.values.quantities import parse_duration
 
 
 def command(
-    until: Annotated[
-        str,
-        typer.Option("--until", metavar="TIME", help="End: 06:00, tomorrow, +2d [default: +24h]."),
-    ] = "+24h",
+    until: Annotated[str, option("--until", "TIME", "End: 06:00, tomorrow, +2d [default: +24h].")] = "+24h",
     without: Annotated[
-        list[str] | None,
-        typer.Option("--without", metavar="NODE", help="As if this node were gone; repeatable."),
+        list[str] | None, option("--without", "NODE", "As if this node were gone; repeatable.")
     ] = None,
     slots: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--slots",
-            metavar="N",
-            help="As if each agent had N slots, or one agent if none is running.",
+            "N",
+            "As if each agent had N slots, or one agent if none is running.",
             parser=whole_number(1, 10_000),
         ),
     ] = None,
     file: Annotated[
         list[str] | None,
-        typer.Option(
-            "-F", "--file", metavar="FILE|DIR|-", help="As if these files were applied; needs --source."
-        ),
+        option("-F", "--file", "FILE|DIR|-", "As if these files were applied; needs --source."),
     ] = None,
     source: Annotated[
-        str | None,
-        typer.Option("--source", metavar="SOURCE", help="Source of the files, as for `dcron apply`."),
+        str | None, option("--source", "SOURCE", "Source of the files, as for `dcron apply`.")
     ] = None,
     prune: Prune = False,
     quiet: Annotated[
         str | None,
-        typer.Option(
-            "--quiet",
-            metavar="DURATION",
-            help="Find the times in which nothing starts by itself for this long: 20m.",
-        ),
+        option("--quiet", "DURATION", "Find the times in which nothing starts by itself for this long: 20m."),
     ] = None,
     as_json: Json = False,
     db: Db = None,

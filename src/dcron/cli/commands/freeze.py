@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dcron import services
-from dcron.cli.asking.options import Db, Json, Verb, WritingGroup, whole_number
+from dcron.cli.asking.options import Db, Json, Verb, WritingGroup, flag, option, whole_number
 from dcron.cli.output import console
 from dcron.cli.output.colours import AlarmCell
 from dcron.cli.output.json_output import freeze_shape
@@ -28,7 +28,6 @@ COLUMNS = [
     TableColumn("THAWED BY", spare=True),
     TableColumn("REASON", least=10),
 ]
-
 command = typer.Typer(
     cls=WritingGroup, rich_markup_mode=None, add_completion=False, subcommand_metavar="[list ...]"
 )
@@ -38,14 +37,12 @@ command = typer.Typer(
 def freeze(
     ctx: typer.Context,
     from_time: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", help="Begin at this time: 22:00, +30m [default: now]."),
+        str | None, option("--from", "TIME", "Begin at this time: 22:00, +30m [default: now].")
     ] = None,
     until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="TIME", help="End at this time: 06:00; 2h is after the begin."),
+        str | None, option("--until", "TIME", "End at this time: 06:00; 2h is after the begin.")
     ] = None,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the active runs, too.")] = False,
+    cancel: Annotated[bool, flag("--cancel", "Cancel the active runs, too.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -118,9 +115,7 @@ def _print(frozen: Freeze) -> None:
 
 @command.command("list", cls=Verb)
 def list_freezes(
-    count: Annotated[
-        int, typer.Option("-n", "--count", metavar="N", help="Most freezes to list.", parser=whole_number(1))
-    ] = 20,
+    count: Annotated[int, option("-n", "--count", "N", "Most freezes to list.", parser=whole_number(1))] = 20,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

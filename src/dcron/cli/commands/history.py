@@ -4,11 +4,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Annotated
 
-import typer
-
 from dcron import policy, presentation, services
 from dcron.cli.asking.chosen_tasks import tasks_to_read
-from dcron.cli.asking.options import Db, Json, OptionalNames, SelectorOption, whole_number
+from dcron.cli.asking.options import Db, Json, OptionalNames, SelectorOption, flag, option, whole_number
 from dcron.cli.output import console, json_output
 from dcron.cli.output.colours import AlarmCell
 from dcron.cli.output.tables import TableColumn, print_facts, print_table
@@ -33,24 +31,17 @@ COLUMNS = [
 def command(
     names: OptionalNames = None,
     selector: SelectorOption = None,
-    count: Annotated[
-        int, typer.Option("-n", "--count", metavar="N", help="Most changes to list.", parser=whole_number(1))
-    ] = 20,
+    count: Annotated[int, option("-n", "--count", "N", "Most changes to list.", parser=whole_number(1))] = 20,
     by: Annotated[
-        str | None,
-        typer.Option("--by", metavar="WHO", help="Only changes by this user, such as ann or ann@desk."),
+        str | None, option("--by", "WHO", "Only changes by this user, such as ann or ann@desk.")
     ] = None,
     since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="TIME", help="Only changes since this time: 2h (ago), today."),
+        str | None, option("--since", "TIME", "Only changes since this time: 2h (ago), today.")
     ] = None,
     batch: Annotated[
-        str | None,
-        typer.Option("--batch", metavar="ID", help="Only the changes of this batch, or of this change's."),
+        str | None, option("--batch", "ID", "Only the changes of this batch, or of this change's.")
     ] = None,
-    patch: Annotated[
-        bool, typer.Option("-p", "--patch", help="Show what each change did.", rich_help_panel=OUTPUT)
-    ] = False,
+    patch: Annotated[bool, flag("-p", "--patch", "Show what each change did.", panel=OUTPUT)] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from dcron import services
 from dcron.cli.asking.name_arguments import to_change
-from dcron.cli.asking.options import Db, Json, run_number
+from dcron.cli.asking.options import Db, Json, argument, run_number
 from dcron.cli.output import console
 from dcron.cli.output.documents import make
 from dcron.cli.output.tables import TableColumn, print_table
@@ -28,12 +26,7 @@ COLUMNS = [
 
 def command(
     which: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="RUN|NAME",
-            help="Number of a run, or whole name of a task for all its runs.",
-            show_default=False,
-        ),
+        str | None, argument("RUN|NAME", "Number of a run, or whole name of a task for all its runs.")
     ] = None,
     as_json: Json = False,
     db: Db = None,

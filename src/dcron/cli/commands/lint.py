@@ -9,7 +9,7 @@ import typer
 
 from dcron import policy, services
 from dcron.cli.asking.chosen_tasks import read_selector
-from dcron.cli.asking.options import Db, FileFormat, Json, SelectorOption
+from dcron.cli.asking.options import Db, FileFormat, Json, SelectorOption, argument, flag
 from dcron.cli.asking.warnings import KEEP_WITHOUT_TIMEOUT
 from dcron.cli.output import agenda, console
 from dcron.cli.output.documents import make
@@ -24,7 +24,6 @@ from dcron.values.safe_text import safe
 if TYPE_CHECKING:
     from dcron.schedule.lint import Advice
     from dcron.sources import Place, SourceText
-
 
 SUSPENDED, NO_CALENDAR, NO_CHANNEL, NO_UPSTREAM, CIRCLE, NOT_RUNNABLE, SECRET = (
     "suspended",
@@ -50,16 +49,11 @@ class LintWarning(NamedTuple):
 def command(
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="FILE|DIR|-",
-            help="Files to check: crontab, JSON, TOML [default: the shared crontab].",
-            show_default=False,
-        ),
+        argument("FILE|DIR|-", "Files to check: crontab, JSON, TOML [default: the shared crontab]."),
     ] = None,
     selector: SelectorOption = None,
     system: Annotated[
-        bool,
-        typer.Option("--system", help="Read an account in each line, as in /etc/crontab and /etc/cron.d."),
+        bool, flag("--system", "Read an account in each line, as in /etc/crontab and /etc/cron.d.")
     ] = False,
     form: FileFormat = None,
     as_json: Json = False,

@@ -5,11 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
-import typer
-
 from dcron import policy, services
 from dcron.cli.asking.chosen_tasks import read_selector
-from dcron.cli.asking.options import At, Db, Json, OptionalNames, SelectorOption
+from dcron.cli.asking.options import At, Db, Json, OptionalNames, SelectorOption, flag, option
 from dcron.cli.asking.warnings import living_nodes, print_frozen, why_idle
 from dcron.cli.output import console, json_output
 from dcron.cli.output.colours import AlarmCell
@@ -23,12 +21,8 @@ from dcron.presentation import humanize
 from dcron.values.lists import Term
 
 COMMAND = TableColumn("COMMAND", least=12)
-
-
 ORDERS = ("name", "next", "last", "state", "schedule")
 """What a list can be sorted by; with `state`, tasks that need attention come first."""
-
-
 LEFT, NODE = 4, 7
 _EMPTY = {
     "failed": "no task's last finished run failed; `dcron list --dead` shows tasks with older failures",
@@ -42,27 +36,22 @@ _EMPTY = {
 def command(
     chosen: OptionalNames = None,
     selector: SelectorOption = None,
-    names: Annotated[
-        bool, typer.Option("--names", help="Print only the names.", rich_help_panel=OUTPUT)
-    ] = False,
+    names: Annotated[bool, flag("--names", "Print only the names.", panel=OUTPUT)] = False,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Only tasks whose last finished run failed or was lost.")
+        bool, flag("--failed", "Only tasks whose last finished run failed or was lost.")
     ] = False,
     dead: Annotated[
-        bool, typer.Option("--dead", help="Only tasks that have dead letters (`dcron dead` lists these).")
+        bool, flag("--dead", "Only tasks that have dead letters (`dcron dead` lists these).")
     ] = False,
-    paused: Annotated[bool, typer.Option("--paused", help="Only tasks that are paused.")] = False,
+    paused: Annotated[bool, flag("--paused", "Only tasks that are paused.")] = False,
     source: Annotated[
-        str | None,
-        typer.Option("--source", metavar="SOURCE", help="Only tasks of this source, such as shop/cron."),
+        str | None, option("--source", "SOURCE", "Only tasks of this source, such as shop/cron.")
     ] = None,
     drifted: Annotated[
-        bool, typer.Option("--drifted", help="Only tasks changed by hand since their source was applied.")
+        bool, flag("--drifted", "Only tasks changed by hand since their source was applied.")
     ] = False,
-    sort: Annotated[
-        str, typer.Option("--sort", metavar="|".join(ORDERS), help="Column to sort by.")
-    ] = "name",
-    reverse: Annotated[bool, typer.Option("-r", "--reverse", help="Reverse the order.")] = False,
+    sort: Annotated[str, option("--sort", "|".join(ORDERS), "Column to sort by.")] = "name",
+    reverse: Annotated[bool, flag("-r", "--reverse", "Reverse the order.")] = False,
     at: At = None,
     as_json: Json = False,
     db: Db = None,

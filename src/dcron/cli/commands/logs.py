@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dcron import services
-from dcron.cli.asking.options import Db, Json, is_number, run_number
+from dcron.cli.asking.options import Db, Json, argument, flag, is_number, run_number
 from dcron.cli.output import console
 from dcron.cli.output.json_output import chunk_shape
 from dcron.cli.output.run_output import JsonOutput, OutputPrinter, output_here
@@ -18,23 +18,16 @@ from dcron.model import Run, RunState
 from dcron.presentation.humanize import result
 from dcron.values.lists import Chunk
 
-Which = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN|NAME", help="Number of a run, or name of a task for its latest run.", show_default=False
-    ),
-]
+Which = Annotated[str, argument("RUN|NAME", "Number of a run, or name of a task for its latest run.")]
 
 
 def command(
     which: Which,
     follow: Annotated[
         bool,
-        typer.Option(
-            "-f", "--follow", help="Follow the output until the run ends, and exit with the command's code."
-        ),
+        flag("-f", "--follow", "Follow the output until the run ends, and exit with the command's code."),
     ] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="Write escape sequences to a terminal, too.")] = False,
+    raw: Annotated[bool, flag("--raw", "Write escape sequences to a terminal, too.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

@@ -3,18 +3,14 @@
 import threading
 from typing import Annotated
 
-import typer
-
-from dcron.cli.asking.options import Db
+from dcron.cli.asking.options import Db, argument
 from dcron.cli.output import console
 from dcron.cli.running.context import opened_database
 from dcron.errors import Refused
 
 
 def command(
-    address: Annotated[
-        str, typer.Argument(metavar="[HOST:]PORT", help="Where to listen.", show_default=False)
-    ],
+    address: Annotated[str, argument("[HOST:]PORT", "Where to listen.")],
     db: Db = None,
 ) -> None:
     """Serve the figures of the whole crontab to Prometheus, at /cluster.

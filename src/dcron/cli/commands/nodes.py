@@ -28,8 +28,6 @@ NODES = [
     TableColumn("VERSION"),
     TableColumn("TZDATA"),
 ]
-
-
 ROUTES: dict[str, Callable[[Node], str]] = {
     "TAGS": lambda node: " ".join(node.tags),
     "QUEUES": lambda node: " ".join(node.queues) or "all",

@@ -2,14 +2,12 @@
 
 from typing import Annotated
 
-import typer
-
 from dcron import services
 from dcron.cli.asking import chosen_tasks
 from dcron.cli.asking.changed_tasks import print_json
 from dcron.cli.asking.chosen_tasks import names_or_selector
 from dcron.cli.asking.name_arguments import all_to_change
-from dcron.cli.asking.options import Db, Json, OptionalWholeNames, SelectorOption
+from dcron.cli.asking.options import Db, Json, OptionalWholeNames, SelectorOption, option
 from dcron.cli.output import console
 from dcron.cli.running.context import opened_crontab, reason
 from dcron.model import Task
@@ -24,8 +22,7 @@ def command(
     names: OptionalWholeNames = None,
     selector: SelectorOption = None,
     until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="TIME", help="End the pause at this time: 'tomorrow 09:00', +2h."),
+        str | None, option("--until", "TIME", "End the pause at this time: 'tomorrow 09:00', +2h.")
     ] = None,
     as_json: Json = False,
     db: Db = None,

@@ -6,11 +6,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from dcron import policy, presentation, services
 from dcron.cli.asking.chosen_tasks import read_selector, selected
-from dcron.cli.asking.options import At, Db, Json, SelectorOption, takes, whole_number
+from dcron.cli.asking.options import At, Db, Json, SelectorOption, argument, flag, option, takes, whole_number
 from dcron.cli.asking.task_options import RuleOptions
 from dcron.cli.output import agenda, console, documents, json_output
 from dcron.cli.output.colours import Title
@@ -28,18 +26,11 @@ if TYPE_CHECKING:
     from dcron.schedule.next_run import ClockTransition
     from dcron.schedule.rules import Rules
 
-
 DEFAULT_COUNT = 10
-
-
 MOST = 100_000
 """Most occurrences of one preview; `* * * * * *` until next year would have 31 million."""
-
-
 MOST_OF_ALL = 1_000_000
 """Most occurrences with --all; they are printed as they are computed."""
-
-
 _HASHED = (
     "no-name",
     "H and ~ depend on the task's name, so a task runs at other times than these; "
@@ -50,35 +41,26 @@ _HASHED = (
 @takes(RuleOptions)
 def command(
     options: RuleOptions,
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SCHEDULE|NAME", help="Schedule in quotes, or name of a task.", show_default=False
-        ),
-    ] = None,
+    what: Annotated[str | None, argument("SCHEDULE|NAME", "Schedule in quotes, or name of a task.")] = None,
     selector: SelectorOption = None,
-    every: Annotated[bool, typer.Option("--all", help="Show all tasks in one list.")] = False,
+    every: Annotated[bool, flag("--all", "Show all tasks in one list.")] = False,
     tz: Annotated[
-        str | None,
-        typer.Option("-z", "--tz", metavar="ZONE", help="Time zone [default: the task's, else your own]."),
+        str | None, option("-z", "--tz", "ZONE", "Time zone [default: the task's, else your own].")
     ] = None,
     begin: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="TIME", help="First time: '2027-03-27', tomorrow, +2d [default: now]."
-        ),
+        str | None, option("--from", "TIME", "First time: '2027-03-27', tomorrow, +2d [default: now].")
     ] = None,
     count: Annotated[
         int | None,
-        typer.Option(
+        option(
             "-n",
             "--count",
-            metavar="N",
-            help="Number of times to show [default: 10, or all until --until].",
+            "N",
+            "Number of times to show [default: 10, or all until --until].",
             parser=whole_number(1, MOST),
         ),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Last time.")] = None,
+    until: Annotated[str | None, option("--until", "TIME", "Last time.")] = None,
     at: At = None,
     as_json: Json = False,
     db: Db = None,

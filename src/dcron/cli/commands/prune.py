@@ -4,12 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-import typer
-
 from dcron import services
 from dcron.cli.asking.chosen_tasks import read_selector, selected
 from dcron.cli.asking.name_arguments import require_consent, to_change
-from dcron.cli.asking.options import Db, Json, SelectorOption
+from dcron.cli.asking.options import Db, Json, SelectorOption, argument, flag, option
 from dcron.cli.output import console
 from dcron.cli.output.documents import make
 from dcron.cli.output.progress import counting
@@ -26,25 +24,18 @@ OTHERS = ("dismissed", "events", "nodes", "statistics", "changes")
 def command(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="Whole name of the only task whose history is pruned; a prefix needs your confirmation.",
-            show_default=False,
+        argument(
+            "NAME", "Whole name of the only task whose history is pruned; a prefix needs your confirmation."
         ),
     ] = None,
     selector: SelectorOption = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            "--keep",
-            metavar="runs=7d",
-            help="Keep this instead of what settings and tasks say; repeatable.",
-            show_default=False,
-        ),
+        option("--keep", "runs=7d", "Keep this instead of what settings and tasks say; repeatable."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show what would go.")] = False,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Then rewrite the SQLite file without its free space.")
+        bool, flag("--compact", "Then rewrite the SQLite file without its free space.")
     ] = False,
     as_json: Json = False,
     db: Db = None,

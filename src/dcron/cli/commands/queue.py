@@ -2,10 +2,8 @@
 
 from typing import Annotated
 
-import typer
-
 from dcron import services
-from dcron.cli.asking.options import Db, GuardedWritingVerb, Json, Verb, group
+from dcron.cli.asking.options import Db, GuardedWritingVerb, Json, Verb, argument, group, option
 from dcron.cli.output import console, json_output
 from dcron.cli.output.colours import AlarmCell
 from dcron.cli.output.tables import TableColumn, print_table
@@ -19,21 +17,14 @@ QUEUES = [
     TableColumn("LIMIT", right=True),
     TableColumn("RUNNING", right=True),
 ]
-
-
 command = group("Limit how many runs of a queue are active at once, over all nodes.")
 
 
 @command.command("set", cls=GuardedWritingVerb)
 def set_queue(
-    queue: Annotated[
-        str, typer.Argument(metavar="QUEUE", help="Name of the queue, as in --queue of tasks and agents.")
-    ],
+    queue: Annotated[str, argument("QUEUE", "Name of the queue, as in --queue of tasks and agents.")],
     max_running: Annotated[
-        str,
-        typer.Option(
-            "--max-running", metavar="N|none", help="Most active runs over all nodes; 0 stops the queue."
-        ),
+        str, option("--max-running", "N|none", "Most active runs over all nodes; 0 stops the queue.")
     ],
     as_json: Json = False,
     db: Db = None,

@@ -2,11 +2,9 @@
 
 from typing import Annotated
 
-import typer
-
 from dcron import services
 from dcron.cli.asking.chosen_tasks import read_selector
-from dcron.cli.asking.options import Db, Json, SelectorOption
+from dcron.cli.asking.options import Db, Json, SelectorOption, option
 from dcron.cli.output import console, json_output, report_text
 from dcron.cli.output.times import past_time
 from dcron.cli.running.context import opened_crontab, own_zone
@@ -18,15 +16,10 @@ FORMATS = ("text", "json")
 
 def command(
     since: Annotated[
-        str,
-        typer.Option(
-            "--since", metavar="TIME", help="Begin at this time: 24h (ago), today [default: yesterday]."
-        ),
+        str, option("--since", "TIME", "Begin at this time: 24h (ago), today [default: yesterday].")
     ] = "yesterday",
     selector: SelectorOption = None,
-    form: Annotated[
-        str, typer.Option("--format", metavar="text|json", help="Format [default: text].")
-    ] = "text",
+    form: Annotated[str, option("--format", "text|json", "Format [default: text].")] = "text",
     as_json: Json = False,
     db: Db = None,
 ) -> None:

@@ -16,6 +16,8 @@ from dcron.cli.asking.options import (
     OptionalWholeNames,
     Payload,
     SelectorOption,
+    flag,
+    option,
     run_number,
     takes,
 )
@@ -45,49 +47,39 @@ def command(
     selector: SelectorOption = None,
     payload: Payload = None,
     wait: Annotated[
-        bool,
-        typer.Option("--wait", help="Wait for the last attempt to end, and exit with the command's code."),
+        bool, flag("--wait", "Wait for the last attempt to end, and exit with the command's code.")
     ] = False,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Wait, and print the output as it is written.")
-    ] = False,
+    follow: Annotated[bool, flag("--follow", "Wait, and print the output as it is written.")] = False,
     wait_timeout: Annotated[
-        str | None,
-        typer.Option("--wait-timeout", metavar="30m", help="Longest time to wait; then exit code 124."),
+        str | None, option("--wait-timeout", "30m", "Longest time to wait; then exit code 124.")
     ] = None,
     with_line: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--with",
-            metavar="LINE",
-            help="Try this command in place of the task's; or words: --with -- COMMAND...",
-            rich_help_panel=TRIAL,
+            "LINE",
+            "Try this command in place of the task's; or words: --with -- COMMAND...",
+            panel=TRIAL,
         ),
     ] = None,
     with_words: Annotated[
-        list[str] | None, typer.Option("--with-word", help="A word behind --with --.", hidden=True)
+        list[str] | None, flag("--with-word", "A word behind --with --.", hidden=True)
     ] = None,
     time_limit: Annotated[
-        str | None,
-        typer.Option(
-            "--time-limit", metavar="30m", help="Longest runtime of the trial.", rich_help_panel=TRIAL
-        ),
+        str | None, option("--time-limit", "30m", "Longest runtime of the trial.", panel=TRIAL)
     ] = None,
     like: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--like",
-            metavar="RUN",
-            help="Repeat exactly what this run executed, in place of NAME.",
+            "RUN",
+            "Repeat exactly what this run executed, in place of NAME.",
             parser=run_number,
-            rich_help_panel=TRIAL,
+            panel=TRIAL,
         ),
     ] = None,
     node: Annotated[
-        str | None,
-        typer.Option(
-            "--node", metavar="NODE", help="Only node that may take the trial.", rich_help_panel=TRIAL
-        ),
+        str | None, option("--node", "NODE", "Only node that may take the trial.", panel=TRIAL)
     ] = None,
     as_json: Json = False,
     db: Db = None,

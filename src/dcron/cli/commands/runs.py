@@ -5,8 +5,6 @@ from datetime import datetime, tzinfo
 from itertools import islice
 from typing import Annotated
 
-import typer
-
 from dcron import services
 from dcron.cli.asking.chosen_tasks import tasks_to_read
 from dcron.cli.asking.options import (
@@ -14,6 +12,7 @@ from dcron.cli.asking.options import (
     Json,
     OptionalNames,
     SelectorOption,
+    option,
     run_number,
     whole_number,
 )
@@ -32,28 +31,22 @@ def command(
     selector: SelectorOption = None,
     state: Annotated[
         list[str] | None,
-        typer.Option(
-            "--state", metavar="STATE", help=f"Only runs in these states: {', '.join(RunState)}; repeatable."
-        ),
+        option("--state", "STATE", f"Only runs in these states: {', '.join(RunState)}; repeatable."),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            "--since", metavar="TIME", help="Only runs since this time: 2h (ago), today, '2027-01-01 09:00'."
-        ),
+        option("--since", "TIME", "Only runs since this time: 2h (ago), today, '2027-01-01 09:00'."),
     ] = None,
     flow: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--flow",
-            metavar="ID",
-            help="Only runs of this flow; its id is that of the run that started it.",
+            "ID",
+            "Only runs of this flow; its id is that of the run that started it.",
             parser=run_number,
         ),
     ] = None,
-    count: Annotated[
-        int, typer.Option("-n", "--count", metavar="N", help="Most runs to list.", parser=whole_number(1))
-    ] = 20,
+    count: Annotated[int, option("-n", "--count", "N", "Most runs to list.", parser=whole_number(1))] = 20,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

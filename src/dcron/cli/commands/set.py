@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-import typer
-
 from dcron import services
 from dcron.cli.asking import chosen_tasks, warnings
 from dcron.cli.asking.changed_tasks import print_changed, print_done, print_json
 from dcron.cli.asking.chosen_tasks import names_or_selector
 from dcron.cli.asking.name_arguments import all_to_change, named
-from dcron.cli.asking.options import Db, Json, OptionalWholeNames, SelectorOption, run_number, takes
+from dcron.cli.asking.options import Db, Json, OptionalWholeNames, SelectorOption, option, run_number, takes
 from dcron.cli.asking.task_options import (
     ChangeOptions,
     TaskOptions,
@@ -28,8 +26,6 @@ from dcron.model import TIMES_FIELDS, Task
 
 _ROUTING = ("user", "queue", "require", "need")
 """Fields that decide which agents can claim its runs."""
-
-
 _WARNED_ABOUT = ("name", *TIMES_FIELDS, "except_calendar", "only_calendar")
 """Fields that warnings depend on."""
 
@@ -38,33 +34,22 @@ _WARNED_ABOUT = ("name", *TIMES_FIELDS, "except_calendar", "only_calendar")
 def command(
     targets: OptionalWholeNames = None,
     selector: SelectorOption = None,
-    schedule: Annotated[
-        str | None,
-        typer.Option("--schedule", metavar="SCHEDULE", help="New schedule.", rich_help_panel="When"),
-    ] = None,
+    schedule: Annotated[str | None, option("--schedule", "SCHEDULE", "New schedule.", panel="When")] = None,
     command: Annotated[
-        str | None,
-        typer.Option(
-            "--command", metavar="LINE", help="New command, as a shell line.", rich_help_panel="What"
-        ),
+        str | None, option("--command", "LINE", "New command, as a shell line.", panel="What")
     ] = None,
     from_run: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--from-run",
-            metavar="RUN",
-            help="Take the command, and what belongs to it, from this run: what a trial ran.",
+            "RUN",
+            "Take the command, and what belongs to it, from this run: what a trial ran.",
             parser=run_number,
-            rich_help_panel="What",
+            panel="What",
         ),
     ] = None,
     clear: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--clear",
-            metavar="OPTION",
-            help="Back to its default: timeout, env.NAME.",
-        ),
+        list[str] | None, option("--clear", "OPTION", "Back to its default: timeout, env.NAME.")
     ] = None,
     as_json: Json = False,
     db: Db = None,

@@ -4,11 +4,9 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Annotated
 
-import typer
-
 from dcron import policy, presentation, services
 from dcron.cli.asking.chosen_tasks import tasks_to_read
-from dcron.cli.asking.options import Db, Json, OptionalNames, SelectorOption
+from dcron.cli.asking.options import Db, Json, OptionalNames, SelectorOption, option
 from dcron.cli.output import console, json_output
 from dcron.cli.output.colours import AlarmCell
 from dcron.cli.output.tables import TableColumn, print_table
@@ -31,21 +29,19 @@ def command(
     selector: SelectorOption = None,
     since: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--since",
-            metavar="TIME",
-            help="Begin at this time: 7d (ago), today, 2027-01-01 [default: 30d; 1d if not by task].",
+            "TIME",
+            "Begin at this time: 7d (ago), today, 2027-01-01 [default: 30d; 1d if not by task].",
         ),
     ] = None,
-    by: Annotated[
-        str, typer.Option("--by", metavar="task|node|queue", help="What a row of the table is about.")
-    ] = "task",
+    by: Annotated[str, option("--by", "task|node|queue", "What a row of the table is about.")] = "task",
     sort: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--sort",
-            metavar="slow|failing|late|trend",
-            help="Begin with the longest p95, the lowest success rate, the latest starts, or the p95 that"
+            "slow|failing|late|trend",
+            "Begin with the longest p95, the lowest success rate, the latest starts, or the p95 that"
             " has grown most [default: by name].",
         ),
     ] = None,

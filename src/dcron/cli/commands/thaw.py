@@ -2,10 +2,8 @@
 
 from typing import Annotated
 
-import typer
-
 from dcron import services
-from dcron.cli.asking.options import Db, Json, freeze_number
+from dcron.cli.asking.options import Db, Json, argument, freeze_number
 from dcron.cli.output import console
 from dcron.cli.output.json_output import freeze_shape
 from dcron.cli.running.context import opened_crontab
@@ -14,11 +12,10 @@ from dcron.cli.running.context import opened_crontab
 def command(
     freezes: Annotated[
         list[int] | None,
-        typer.Argument(
-            metavar="FREEZE...",
-            help="Numbers of freezes, as `dcron freeze list` shows them [default: the one that holds].",
+        argument(
+            "FREEZE...",
+            "Numbers of freezes, as `dcron freeze list` shows them [default: the one that holds].",
             parser=freeze_number,
-            show_default=False,
         ),
     ] = None,
     as_json: Json = False,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dcron import services
-from dcron.cli.asking.options import Db
+from dcron.cli.asking.options import Db, flag
 from dcron.cli.running.context import new_database, own_zone
 from dcron.cli.running.file_warnings import print_distrust
 from dcron.cli.running.screen import require_screen, show
@@ -18,13 +18,9 @@ from dcron.schedule.zones import zone
 
 def command(
     ctx: typer.Context,
-    readonly: Annotated[
-        bool, typer.Option("--readonly", help="Disable all keys that change something.")
-    ] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="Use no colors, as with $NO_COLOR.")] = False,
-    no_mouse: Annotated[
-        bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal, to select text.")
-    ] = False,
+    readonly: Annotated[bool, flag("--readonly", "Disable all keys that change something.")] = False,
+    no_color: Annotated[bool, flag("--no-color", "Use no colors, as with $NO_COLOR.")] = False,
+    no_mouse: Annotated[bool, flag("--no-mouse", "Leave the mouse to the terminal, to select text.")] = False,
     db: Db = None,
 ) -> None:
     """Open the full-screen view of tasks, runs and nodes.

@@ -2,10 +2,8 @@
 
 from typing import Annotated
 
-import typer
-
 from dcron import services
-from dcron.cli.asking.options import Db, Json, run_number
+from dcron.cli.asking.options import Db, Json, argument, run_number
 from dcron.cli.commands.hold import is_run, named, shape
 from dcron.cli.output import console
 from dcron.cli.running.context import opened_crontab
@@ -14,12 +12,7 @@ from dcron.values.safe_text import safe
 
 def command(
     which: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN|NAME",
-            help="Number of a run, or whole name of a task, as `dcron hold` lists it.",
-            show_default=False,
-        ),
+        str, argument("RUN|NAME", "Number of a run, or whole name of a task, as `dcron hold` lists it.")
     ],
     as_json: Json = False,
     db: Db = None,

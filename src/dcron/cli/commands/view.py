@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-import typer
-
 from dcron import policy, presentation, services
-from dcron.cli.asking.options import At, Db, Json, is_number, run_number
+from dcron.cli.asking.options import At, Db, Json, argument, is_number, option, run_number
 from dcron.cli.asking.warnings import print_frozen
 from dcron.cli.output import console, json_output
 from dcron.cli.output.colours import AlarmCell
@@ -24,12 +22,8 @@ from dcron.schedule.zones import zone
 
 LISTED = 5
 """Waiting runs and dead letters that are listed; further ones are counted."""
-
-
 READ = 100
 """Waiting runs and dead letters that are read."""
-
-
 Fact = tuple[str, str | list[str] | None]
 
 
@@ -51,15 +45,10 @@ class TaskContext:
 def command(
     which: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="NAME|RUN...",
-            help="Names of tasks, prefixes, patterns ('shop-*'), or numbers of runs.",
-            show_default=False,
-        ),
+        argument("NAME|RUN...", "Names of tasks, prefixes, patterns ('shop-*'), or numbers of runs."),
     ] = None,
     run_id: Annotated[
-        int | None,
-        typer.Option("--run", metavar="RUN", help="A run, as its number alone.", parser=run_number),
+        int | None, option("--run", "RUN", "A run, as its number alone.", parser=run_number)
     ] = None,
     at: At = None,
     as_json: Json = False,

@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-import typer
-
 from dcron import services
-from dcron.cli.asking.options import Db, Json, Name
+from dcron.cli.asking.options import Db, Json, Name, argument
 from dcron.cli.output import console
 from dcron.cli.output.colours import ActiveCell, AlarmCell, GoodCell, Title
 from dcron.cli.output.documents import Document, make
@@ -39,11 +37,7 @@ def command(
     name: Name,
     when: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[WHEN]",
-            help="Time in the task's zone, or a date [default: the last, present and next run].",
-            show_default=False,
-        ),
+        argument("[WHEN]", "Time in the task's zone, or a date [default: the last, present and next run]."),
     ] = None,
     as_json: Json = False,
     db: Db = None,

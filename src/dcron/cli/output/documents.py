@@ -152,7 +152,6 @@ sent = channel:text sent_by:text
 named `attribute` in the program. Behind a type: `[]` an array,
 `{}` an object by name, `?` may be null, `-` may be absent. `@doc` is another document, `+doc` has its keys,
 too. Types: int number bool text, time (2026-11-23T08:26:00Z), date, duration (seconds), any."""
-
 PRINTED = """
 task = list[] add at set pause resume rm
 task-view = view
@@ -194,10 +193,8 @@ edited = edit
 dumped = dump
 """
 """The document of each verb, with `_` for a blank; `[]` if the verb prints an array also of one."""
-
 VERSION = 2
 """The version of the names: `DCRON_JSON=2` leaves the old ones out."""
-
 _KEY = re.compile(
     r"(?P<name>\w+)(<(?P<old>\w+))?(=(?P<attribute>\w+))?:"
     r"(?P<type>@?[\w-]*\w)(?P<many>\[\]|\{\})?(?P<null>\?)?(?P<absent>-)?"

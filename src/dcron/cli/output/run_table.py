@@ -13,7 +13,6 @@ from dcron.presentation.humanize import WAITS_FOR
 if TYPE_CHECKING:
     from dcron.store.runs.rows import RunFilter
 
-
 PAGE = 500
 """Runs that one query reads."""
 

@@ -10,8 +10,6 @@ from dcron.cli.output.tables import print_facts
 
 SHOWN = 50
 """Changes that are shown; further ones are counted."""
-
-
 VERBS = {"added": "add", "changed": "change", "renamed": "rename", "removed": "remove"}
 """What a change does, by its kind."""
 

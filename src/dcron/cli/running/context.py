@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dcron.database import Database
     from dcron.store.audit_log import Author
 
-
 VIAS = ("apply", "edit", "import", "undo")
 """Verbs that name a way of their own in the audit log; the others are `cli VERB`."""
 _ACT: ContextVar[tuple[str | None, str | None]] = ContextVar("act", default=(None, None))

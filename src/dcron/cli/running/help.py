@@ -17,7 +17,6 @@ SHARED = ("--reason", "--yes", "--confirm", "--json", "--output", "--db", "--con
 _WORDS = {"CALENDAR|none": "NAME", "SELECTOR": "K=V", "high|normal|low": "LEVEL", "skip|last|all": "WHICH"}
 """The word for a long value; HOW, if the value is a choice of others."""
 _ON_OFF = re.compile(r"--(\S+) / --no-\1$")
-
 Entry = tuple[str, str]
 """An option or argument as it is typed, and its help."""
 

@@ -11,7 +11,6 @@ _SIMILAR = 0.75
 """How similar two words have to be, from 0 to 1: `prevew` is `preview`, but `remove` is not `resume`."""
 _OPPOSITE = ("un", "de", "re")
 """What turns a verb into its opposite: `unhld` is not `hold`."""
-
 ALIASES = {
     **dict.fromkeys(("ls", "tasks"), "list"),
     **dict.fromkeys(("show", "describe"), "view"),
@@ -22,7 +21,6 @@ ALIASES = {
     **{"calendars": "calendar list", "queues": "queue list", "channels": "channel list"},
 }
 """Words of other tools, and the verbs with the same meaning."""
-
 _DONE_BY: dict[str, str] = {
     "create new": "`dcron add SCHEDULE COMMAND` adds a task, `dcron at TIME COMMAND` a single run",
     "start": "`dcron run {name}` runs a task, `dcron resume {name}` ends its pause, `dcron agent` is one",
@@ -61,7 +59,6 @@ _DONE_BY: dict[str, str] = {
 }
 ANSWERS = {word: answer for words, answer in _DONE_BY.items() for word in words.split()}
 """Words of other tools without an exact equivalent, and the verbs to use."""
-
 CRONTAB = {
     "-l": "`dcron list` lists the tasks, `dcron export` prints them as a crontab",
     "-e": "`dcron edit` opens the crontab in your editor",
@@ -69,7 +66,6 @@ CRONTAB = {
     "-u": "the account is an option of a task: `dcron add --user NAME …`; the crontab is one for all",
 }
 """Options of crontab(1), and the verbs to use."""
-
 SUB_ALIASES = {
     "queue": {"add": "set"},
     "calendar": {"set": "add", "create": "add"},

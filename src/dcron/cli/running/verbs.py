@@ -79,7 +79,6 @@ VERBS = {
     "demo": Verb("screen", "Show several agents that share a crontab."),
 }
 """The verbs in the order of the first screen."""
-
 _BEFORE = """\
 Usage: dcron [-c CONTEXT] VERB ...
 
