@@ -68,7 +68,6 @@ async def paste(screen: Screen, text: str) -> None:
 
 async def save(screen: Screen, *, sees: str) -> None:
     """Save, check that the review shows these texts, and agree."""
-    await screen.press("ctrl+s")
-    await screen.shows("goes on editing")
+    await screen.press("ctrl+s", shows="goes on editing")
     await screen.shows(sees)
     await screen.press("enter")

@@ -118,8 +118,7 @@ async def _details(screen: Screen) -> None:
 async def _review(screen: Screen) -> None:
     await views.editor(screen)
     await fill(screen, schedule="45 2 * * *")
-    await screen.press("ctrl+s")
-    await screen.shows("change backup-db?")
+    await screen.press("ctrl+s", shows="change backup-db?")
 
 
 async def _new(screen: Screen) -> None:

@@ -56,9 +56,16 @@ class Screen:
     def text(self) -> str:
         return "\n".join(self.lines())
 
-    async def press(self, *keys: str) -> None:
+    async def press(self, *keys: str, shows: str = "") -> None:
+        """Press these keys; then wait until this text is on the screen."""
         await self.pilot.press(*keys)
         await self.app.typed_through()
+        await self.shows(shows)
+
+    async def enter(self, text: str, *, shows: str = "") -> None:
+        """Type a text and Enter; then wait until the other text is on the screen."""
+        await self.type(text)
+        await self.press("enter", shows=shows)
 
     async def type(self, text: str) -> None:
         names = {" ": "space", ":": "colon", "!": "exclamation_mark", "-": "minus"}
@@ -73,7 +80,9 @@ class Screen:
         await self.pilot.pause()
 
     async def shows(self, text: str) -> None:
-        await self.until(lambda: text in self.text())
+        """Wait until the text is on the screen."""
+        if text:
+            await self.until(lambda: text in self.text())
 
     async def shows_not(self, text: str) -> None:
         await self.until(lambda: text not in self.text())

@@ -19,34 +19,29 @@ async def detail(screen: Screen) -> None:
 
 async def runs(screen: Screen) -> None:
     """Show the runs."""
-    await screen.press("2")
-    await screen.shows("result")
+    await screen.press("2", shows="result")
     await screen.shows("exit 2")
 
 
 async def timeline(screen: Screen) -> None:
     """Show the next 24 hours."""
-    await screen.press("3")
-    await screen.shows("busiest minute")
+    await screen.press("3", shows="busiest minute")
 
 
 async def nodes(screen: Screen) -> None:
     """Show the nodes."""
-    await screen.press("4")
-    await screen.shows("db-1")
+    await screen.press("4", shows="db-1")
 
 
 async def dead(screen: Screen) -> None:
     """Show the dead letters."""
-    await screen.press("5")
-    await screen.shows("exit 2")
+    await screen.press("5", shows="exit 2")
 
 
 async def log(screen: Screen) -> None:
     """Show the log of the active run."""
     await go(screen, "import-orders")
-    await screen.press("l")
-    await screen.shows("has no address")
+    await screen.press("l", shows="has no address")
     await screen.shows("FOLLOW")
 
 
@@ -61,38 +56,32 @@ async def editor(screen: Screen, name: str = "backup-db") -> None:
 async def delete(screen: Screen) -> None:
     """Show the question before a task is deleted."""
     await go(screen, "vacuum")
-    await screen.press("D")
-    await screen.shows("delete vacuum?")
+    await screen.press("D", shows="delete vacuum?")
 
 
 async def filtered(screen: Screen) -> None:
     """Show the tasks that failed."""
     await screen.press("slash")
     await screen.until(lambda: screen.app.screen.query("Prompt"))
-    await screen.type("failed")
-    await screen.press("enter")
-    await screen.shows("filter: failed")
+    await screen.enter("failed", shows="filter: failed")
     await screen.shows_not("vacuum")
 
 
 async def history(screen: Screen) -> None:
     """Show the history of a task, with what its last change did."""
     await go(screen, "log-rotate")
-    await screen.press("h")
-    await screen.shows("-#dcron: name=log-rotate timeout=2h")
+    await screen.press("h", shows="-#dcron: name=log-rotate timeout=2h")
 
 
 async def undo(screen: Screen) -> None:
     """Show what the undo of a change would do."""
     await history(screen)
-    await screen.press("u")
-    await screen.shows("undoes it")
+    await screen.press("u", shows="undoes it")
 
 
 async def help_(screen: Screen) -> None:
     """Show the keys."""
-    await screen.press("question_mark")
-    await screen.shows("run now")
+    await screen.press("question_mark", shows="run now")
 
 
 async def go(screen: Screen, name: str) -> None:

@@ -22,8 +22,7 @@ def states(stage: Stage, trigger: str = "manual") -> list[RunState]:
 async def test_run_now_tells_the_command_line_that_does_the_same(stage: Stage) -> None:
     stage.add("backup")
     async with stage.screen() as screen:
-        await screen.press("r")
-        await screen.shows("dcron run backup")
+        await screen.press("r", shows="dcron run backup")
         assert states(stage) == [RunState.WAITING]
         (change, *_) = History(stage.crontab).changes(9, "backup")
         assert (change.action, change.via, change.actor) == ("run", "tui", "bob@desk")
@@ -33,16 +32,12 @@ async def test_run_now_tells_the_command_line_that_does_the_same(stage: Stage) -
 async def test_a_task_is_paused_with_a_reason_and_resumed(stage: Stage) -> None:
     stage.add("backup")
     async with stage.screen() as screen:
-        await screen.press("s")
-        await screen.shows("why?")
-        await screen.type("full disk")
-        await screen.press("enter")
-        await screen.shows("dcron pause backup --reason 'full disk'")
+        await screen.press("s", shows="why?")
+        await screen.enter("full disk", shows="dcron pause backup --reason 'full disk'")
         assert stage.crontab.get("backup").paused_reason == "full disk"
         assert stage.crontab.get("backup").paused_by == "bob@desk"
         await screen.until(lambda: not screen.table.cursor_row.task.enabled)
-        await screen.press("s")
-        await screen.shows("dcron resume backup")
+        await screen.press("s", shows="dcron resume backup")
         assert stage.crontab.get("backup").enabled
 
 
@@ -51,15 +46,12 @@ async def test_deleting_asks_and_silence_is_no(stage: Stage) -> None:
     stage.add("backup")
     async with stage.screen() as screen:
         for answer in ("enter", "n", "escape"):
-            await screen.press("D")
-            await screen.shows("delete backup?")
+            await screen.press("D", shows="delete backup?")
             await screen.press(answer)
             await screen.shows_not("delete backup?")
         assert stage.crontab.get("backup")
-        await screen.press("D")
-        await screen.shows("delete backup?")
-        await screen.press("y")
-        await screen.shows("no tasks yet")
+        await screen.press("D", shows="delete backup?")
+        await screen.press("y", shows="no tasks yet")
         assert list(stage.crontab.names("", 9)) == []
 
 
@@ -70,8 +62,7 @@ async def test_tasks_are_deleted_together_with_those_that_wait_for_them(stage: S
     stage.add("c", "@after b")
     stage.add("z")
     async with stage.screen() as screen:
-        await screen.press("space", "space", "space", "D")
-        await screen.shows("delete 3 tasks?")
+        await screen.press("space", "space", "space", "D", shows="delete 3 tasks?")
         await screen.press("y")
         await screen.until(lambda: stage.crontab.names("", 9) == ["z"])
 
@@ -83,8 +74,7 @@ async def test_keys_typed_ahead_do_not_answer_a_question(
     monkeypatch.setattr(modals, "PATIENCE", 30.0)
     async with stage.screen() as screen:
         await screen.press("D", "y")
-        await screen.press("y", "tab")
-        await screen.shows("delete backup?")
+        await screen.press("y", "tab", shows="delete backup?")
         await screen.press("enter")  # the marked answer is No still
         await screen.shows_not("delete backup?")
         assert stage.crontab.get("backup")
@@ -94,16 +84,12 @@ async def test_marks_survive_a_filter_and_acts_are_on_the_shown_ones(stage: Stag
     for name in ("mail", "shop", "warm"):
         stage.add(name)
     async with stage.screen(size=(100, 24)) as screen:
-        await screen.press("space", "space")
-        await screen.shows("2 marked 3/3")
+        await screen.press("space", "space", shows="2 marked 3/3")
         screen.app.filter_rows("shop")
         await screen.shows("1 marked, 1 hidden 1/1")
-        await screen.press("r")
-        await screen.shows("dcron run shop")
-        await screen.press("escape")
-        await screen.shows("2 marked 2/3")
-        await screen.press("r")
-        await screen.shows("run 2 tasks now?")
+        await screen.press("r", shows="dcron run shop")
+        await screen.press("escape", shows="2 marked 2/3")
+        await screen.press("r", shows="run 2 tasks now?")
         screen.app.pop_screen()
         stage.crontab.remove(stage.crontab.get("mail"))
         await screen.shows("1 marked 1/2")
@@ -115,34 +101,24 @@ async def test_acts_on_marked_rows_are_done_to_all_of_them(stage: Stage) -> None
     for number in range(7):
         stage.add(f"task-{number}")
     async with stage.screen() as screen:
-        await screen.press("space", "space")
-        await screen.shows("2 marked")
-        await screen.press("s")
-        await screen.shows("pause 2 tasks")
+        await screen.press("space", "space", shows="2 marked")
+        await screen.press("s", shows="pause 2 tasks")
         await screen.press("enter")
         await screen.until(lambda: [stage.crontab.get(f"task-{n}").enabled for n in (0, 1, 2)] == [0, 0, 1])
-        await screen.press("a")
-        await screen.shows("7 marked")
-        await screen.press("D")
-        await screen.shows("type 7")
-        await screen.press("enter")
-        await screen.shows("type 7")
-        await screen.type("7")
-        await screen.press("enter")
-        await screen.shows("no tasks yet")
+        await screen.press("a", shows="7 marked")
+        await screen.press("D", shows="type 7")
+        await screen.press("enter", shows="type 7")
+        await screen.enter("7", shows="no tasks yet")
 
 
 @pytest.mark.slow
 async def test_a_waiting_run_is_cancelled(stage: Stage) -> None:
     stage.crontab.run(stage.add("backup"))
     async with stage.screen() as screen:
-        await screen.press("enter", "tab")
-        await screen.shows("waiting")
+        await screen.press("enter", "tab", shows="waiting")
         await screen.until(lambda: len(screen.table.ids) == 2 and screen.table.has_focus)
-        await screen.press("K")
-        await screen.shows("cancel run 2 of backup?")
-        await screen.press("y")
-        await screen.shows("dcron cancel 2 --force")
+        await screen.press("K", shows="cancel run 2 of backup?")
+        await screen.press("y", shows="dcron cancel 2 --force")
         assert states(stage) == [RunState.CANCELLED]
 
 
@@ -151,18 +127,14 @@ async def test_a_conflict_shows_both_and_loses_nothing(stage: Stage) -> None:
     task = stage.add("backup")
     async with stage.screen() as screen:
         screen.app.health.paused = True  # it does not see what comes now
-        await screen.press("s")
-        await screen.shows("why?")
+        await screen.press("s", shows="why?")
         stage.crontab.edit(task, {"command": "false"})
-        await screen.type("disk")
-        await screen.press("enter")
-        await screen.shows("another person changed it first")
+        await screen.enter("disk", shows="another person changed it first")
         assert "ann@desk" in screen.text()
         assert "command: true -> false" in screen.text()
         assert "dcron pause backup --reason disk" in screen.text()
         assert stage.crontab.get("backup").enabled
-        await screen.press("r")
-        await screen.shows("paused backup")
+        await screen.press("r", shows="paused backup")
         now = stage.crontab.get("backup")
         assert (now.command, now.paused_reason) == ("false", "disk")
 
@@ -171,11 +143,9 @@ async def test_what_others_paused_meanwhile_is_not_deleted(stage: Stage) -> None
     task = stage.add("backup")
     async with stage.screen() as screen:
         screen.app.health.paused = True
-        await screen.press("D")
-        await screen.shows("delete backup?")
+        await screen.press("D", shows="delete backup?")
         stage.crontab.pause(task, "holiday")
-        await screen.press("y")
-        await screen.shows("paused by ann@desk: holiday")
+        await screen.press("y", shows="paused by ann@desk: holiday")
         await screen.press("escape")
         await screen.shows_not("another person")
         assert not stage.crontab.get("backup").enabled
@@ -187,10 +157,8 @@ async def test_the_commands_of_all_that_was_done_are_told_as_far_as_they_fit(sta
     async with stage.screen() as screen:
         screen.app.health.paused = True
         stage.crontab.edit(tasks[8], {"command": "false"})
-        await screen.press("a", "s")
-        await screen.shows("pause 9 tasks")
-        await screen.press("enter")
-        await screen.shows("another person changed it first")
+        await screen.press("a", "s", shows="pause 9 tasks")
+        await screen.press("enter", shows="another person changed it first")
         await screen.shows("paused task-0, and 7 more")  # the dialog does not take it away
         shown = screen.text()
         assert [number for number in range(9) if f"dcron pause task-{number}" in shown] == [*range(6), 8]
@@ -203,8 +171,7 @@ async def test_readonly_does_nothing_and_says_so(stage: Stage) -> None:
         assert "read-only" in screen.text()
         for key in ("r", "s", "D"):
             screen.app.clear_notifications()
-            await screen.press(key)
-            await screen.shows("--readonly")
+            await screen.press(key, shows="--readonly")
         assert states(stage) == []
         assert stage.crontab.get("backup").enabled
 
@@ -213,11 +180,9 @@ async def test_what_cannot_be_done_is_told(stage: Stage) -> None:
     task = stage.add("backup")
     async with stage.screen() as screen:
         screen.app.health.paused = True
-        await screen.press("D")
-        await screen.shows("delete backup?")
+        await screen.press("D", shows="delete backup?")
         stage.crontab.remove(task)
-        await screen.press("y")
-        await screen.shows("was removed meanwhile")
+        await screen.press("y", shows="was removed meanwhile")
 
 
 @pytest.mark.slow
@@ -229,8 +194,7 @@ async def test_pause_and_resume_by_their_words_do_what_they_say(stage: Stage) ->
             ("resume backup", "dcron resume backup"),
         ):
             await screen.press("colon")
-            await screen.type(line)
-            await screen.press("enter")
+            await screen.enter(line)
             await screen.shows(message)
             assert stage.crontab.get("backup").enabled is line.startswith("resume")
 
@@ -242,16 +206,12 @@ async def test_a_word_that_starts_something_asks_about_a_name_that_was_only_begu
         for key, made in (("n", []), ("y", [RunState.WAITING])):
             assert states(stage) == []
             await screen.press("colon")
-            await screen.type("run deploy")
-            await screen.press("enter")
-            await screen.shows("run deploy-prod?")
+            await screen.enter("run deploy", shows="run deploy-prod?")
             await screen.press(key)
             await screen.until(partial(lambda made: states(stage) == made, made))
         stage.add("deploy-test")
         await screen.press("colon")
-        await screen.type("run deploy")
-        await screen.press("enter")
-        await screen.shows("deploy-prod, deploy-test")
+        await screen.enter("run deploy", shows="deploy-prod, deploy-test")
         assert len(states(stage)) == 1
 
 
@@ -262,8 +222,7 @@ async def test_an_act_is_done_to_marked_rows_out_of_sight_too(stage: Stage) -> N
         await screen.press("space", "space", "space", "G")
         last = screen.table.ids[-1]
         await screen.until(lambda: last in screen.table.rows)
-        await screen.press("s")
-        await screen.shows("pause 3 tasks")
+        await screen.press("s", shows="pause 3 tasks")
 
 
 async def test_nothing_is_done_to_rows_that_a_filter_takes_away(stage: Stage) -> None:
@@ -298,22 +257,15 @@ async def test_in_a_protected_context_its_name_is_typed(stage: Stage) -> None:
         stage.add(f"task-{number}")
     async with stage.screen(context="prod", is_protected=True) as screen:
         await screen.shows(" prod ")
-        await screen.press("D")
-        await screen.shows("delete task-0 in prod?")
-        await screen.press("y", "enter")
-        await screen.shows("type prod and Enter to do it")
+        await screen.press("D", shows="delete task-0 in prod?")
+        await screen.press("y", "enter", shows="type prod and Enter to do it")
         await screen.press("backspace")
-        await screen.type("prod")
-        await screen.press("enter")
+        await screen.enter("prod")
         await screen.until(lambda: len(list(stage.crontab.tasks())) == 6)
         await screen.until(lambda: len(screen.table.ids) == 6)
-        await screen.press("a", "D")
-        await screen.shows("type 6 and Enter")
-        await screen.type("6")
-        await screen.press("enter")
-        await screen.shows("delete 6 tasks in prod?")
-        await screen.type("prod")
-        await screen.press("enter")
+        await screen.press("a", "D", shows="type 6 and Enter")
+        await screen.enter("6", shows="delete 6 tasks in prod?")
+        await screen.enter("prod")
         await screen.until(lambda: not list(stage.crontab.tasks()))
 
 
@@ -325,25 +277,18 @@ async def test_every_act_asks_for_the_name_of_a_protected_context(stage: Stage) 
         return any(run.trigger is Trigger.MANUAL for run in stage.crontab.runs(RunFilter(), 9))
 
     async with stage.screen(context="prod", is_protected=True) as screen:
-        await screen.press("r")
-        await screen.shows("run backup in prod?")
+        await screen.press("r", shows="run backup in prod?")
         await screen.press("escape")
         await screen.shows_not("run backup in prod?")
         assert not has_run()
-        await screen.press("r")
-        await screen.shows("run backup in prod?")
-        await screen.type("prod")
-        await screen.press("enter")
+        await screen.press("r", shows="run backup in prod?")
+        await screen.enter("prod")
         await screen.until(has_run)
-        await screen.press("s")
-        await screen.shows("pause backup: why?")
-        await screen.press("enter", "enter")
-        await screen.shows("pause backup in prod?")
-        await screen.type("prod")
-        await screen.press("enter")
+        await screen.press("s", shows="pause backup: why?")
+        await screen.press("enter", "enter", shows="pause backup in prod?")
+        await screen.enter("prod")
         await screen.until(lambda: not stage.crontab.get("backup").enabled)
-        await screen.press("s")
-        await screen.shows("resume backup in prod?")
+        await screen.press("s", shows="resume backup in prod?")
         await screen.press("escape")
         await screen.shows_not("resume backup in prod?")
         assert not stage.crontab.get("backup").enabled
@@ -353,11 +298,8 @@ async def test_every_act_asks_for_the_name_of_a_protected_context(stage: Stage) 
 async def test_a_wrong_name_of_a_protected_context_is_answered(stage: Stage) -> None:
     stage.add("backup")
     async with stage.screen(context="prod", is_protected=True) as screen:
-        await screen.press("D")
-        await screen.shows("delete backup in prod?")
-        await screen.type("prd")
-        await screen.press("enter")
-        await screen.shows("prd is not prod; nothing was done")
+        await screen.press("D", shows="delete backup in prod?")
+        await screen.enter("prd", shows="prd is not prod; nothing was done")
         await screen.type("o")
         await screen.shows_not("nothing was done")
     assert stage.crontab.get("backup")
@@ -369,8 +311,7 @@ async def test_the_header_goes_on_behind_a_dialog(stage: Stage, monkeypatch: pyt
     monkeypatch.setattr(refresher, "COUNTS_SHARE", 0)
     async with stage.screen() as screen:
         await screen.until(lambda: " 1 task " in screen.lines()[0])
-        await screen.press("D")
-        await screen.shows("delete backup?")
+        await screen.press("D", shows="delete backup?")
         clock = screen.lines()[0][-14:]
         stage.add("report")
         await screen.until(lambda: " 2 tasks " in screen.lines()[0])
@@ -382,18 +323,13 @@ async def test_the_header_goes_on_behind_a_dialog(stage: Stage, monkeypatch: pyt
 async def test_a_text_above_the_views_is_searched(stage: Stage) -> None:
     stage.add("backup")
     async with stage.screen() as screen:
-        await screen.press("question_mark")
-        await screen.shows("10 runs: the height")
-        await screen.press("slash")
-        await screen.shows("search for")
+        await screen.press("question_mark", shows="10 runs: the height")
+        await screen.press("slash", shows="search for")
         await screen.type("queues")  # q would leave
         await screen.press("enter")
         await screen.shows_not("10 runs: the height")
         await screen.shows("queues")
-        await screen.press("slash")
-        await screen.shows("search for")
-        await screen.type("xyz")
-        await screen.press("enter")
-        await screen.shows("nothing matches xyz")
+        await screen.press("slash", shows="search for")
+        await screen.enter("xyz", shows="nothing matches xyz")
         await screen.press("n", "N", "escape")
         assert screen.app.screen is screen.app.main

@@ -60,16 +60,12 @@ async def test_a_reason_is_asked_for_and_the_line_goes(stage: Stage) -> None:
     async with stage.screen() as screen:
         await screen.shows("mail has been failing since ")
         await open_alerts(screen)
-        await screen.press("A")
-        await screen.shows("acknowledge mail: failing?")
+        await screen.press("A", shows="acknowledge mail: failing?")
         await screen.press("escape")
         await screen.shows_not("acknowledge mail")
         assert known(stage) == [None]
-        await screen.press("A")
-        await screen.shows("acknowledge mail: failing?")
-        await screen.type("on it")
-        await screen.press("enter")
-        await screen.shows("dcron ack 1 -m 'on it'")
+        await screen.press("A", shows="acknowledge mail: failing?")
+        await screen.enter("on it", shows="dcron ack 1 -m 'on it'")
         assert known(stage) == ["on it"]
         await screen.shows_not("mail has been failing since ")
         await screen.shows("on it; exit 3")
@@ -78,10 +74,8 @@ async def test_a_reason_is_asked_for_and_the_line_goes(stage: Stage) -> None:
 @pytest.mark.slow
 async def test_nothing_is_wrong(stage: Stage) -> None:
     async with stage.screen(awaited="no tasks") as screen:
-        await screen.press("6")
-        await screen.shows("nothing is wrong: there are no open alerts")
-        await screen.press("A")
-        await screen.shows("nothing is selected")
+        await screen.press("6", shows="nothing is wrong: there are no open alerts")
+        await screen.press("A", shows="nothing is selected")
 
 
 @pytest.mark.slow
@@ -89,8 +83,7 @@ async def test_readonly_acknowledges_nothing(stage: Stage) -> None:
     failing(stage, "mail")
     async with stage.screen(readonly=True) as screen:
         await open_alerts(screen)
-        await screen.press("A")
-        await screen.shows("--readonly")
+        await screen.press("A", shows="--readonly")
         assert known(stage) == [None]
 
 
@@ -100,9 +93,7 @@ async def test_a_command_acknowledges_and_a_small_screen_shows_the_line(stage: S
     async with stage.screen(size=(40, 10)) as screen:
         await screen.shows("mail has been failing since ")
         await screen.press("colon")
-        await screen.type("ack mail")
-        await screen.press("enter")
-        await screen.shows("acknowledge mail: failing?")
+        await screen.enter("ack mail", shows="acknowledge mail: failing?")
 
 
 @pytest.mark.slow
@@ -111,10 +102,8 @@ async def test_hostile_alerts_reach_no_line_of_the_screen(stage: Stage) -> None:
     values: dict[str, Any] = {"acknowledged_note": EVIL, "acknowledged_by": EVIL, "facts": {"reason": EVIL}}
     insert_alert(stage.database, now, kind=EVIL[:40], subject=f"node:{EVIL}", **values)
     async with stage.screen(size=(130, 24), awaited="no tasks") as screen:
-        await screen.press("6")
-        await screen.shows("[/nope]")
-        await screen.press("A")
-        await screen.shows("acknowledge node")
+        await screen.press("6", shows="[/nope]")
+        await screen.press("A", shows="acknowledge node")
         for strip in screen.strips():
             for character in strip.text:
                 assert character.isprintable(), ascii(character)

@@ -15,8 +15,7 @@ async def test_a_hidden_column_stays_hidden_and_a_group_is_no_task(stage: Stage,
     path = tmp_path / "tui.json"
     async with stage.screen(state_file=path) as screen:
         await screen.shows("schedule")
-        await screen.press("c")
-        await screen.shows("[x] schedule")
+        await screen.press("c", shows="[x] schedule")
         choices = TuiState.load(path)
         assert not choices.hidden
         await screen.press("down", "enter")
@@ -26,10 +25,8 @@ async def test_a_hidden_column_stays_hidden_and_a_group_is_no_task(stage: Stage,
     async with stage.screen(state_file=path) as screen:
         (hidden,) = screen.app.state.hidden["tasks"]
         assert screen.table.column_x(hidden) == 0
-        await screen.press("b")
-        await screen.shows("group by")
-        await screen.press("enter")
-        await screen.shows("team=shop: 2 tasks")
+        await screen.press("b", shows="group by")
+        await screen.press("enter", shows="team=shop: 2 tasks")
         await screen.shows("no team: 1 task")
         await screen.press("g")
         await screen.press("colon")

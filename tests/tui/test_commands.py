@@ -24,8 +24,7 @@ from tests.support.tui import Screen, Stage
 async def command(screen: Screen, text: str) -> None:
     await screen.press("colon")
     await screen.until(lambda: screen.app.main.prompt.is_open and screen.app.main.has_keys)
-    await screen.type(text)
-    await screen.press("enter")
+    await screen.enter(text)
 
 
 def value(screen: Screen) -> str:
@@ -75,28 +74,21 @@ async def test_a_verb_of_the_shell_shows_its_output(
         await screen.shows("dcron preview backup")
         await screen.shows("02:30:00")
         assert all(len(line) <= size[0] for line in screen.lines())
-        await screen.press("y")
-        await screen.shows("copied the output")
-        await screen.press("slash")
-        await screen.shows("search for")
-        await screen.type("every DAY")
-        await screen.press("enter")
-        await screen.shows("nothing matches every DAY")
+        await screen.press("y", shows="copied the output")
+        await screen.press("slash", shows="search for")
+        await screen.enter("every DAY", shows="nothing matches every DAY")
         await screen.press("slash", *"every", "enter", "n", "N", "G", "g", "s")
         await screen.shows("save the output in a new file")
-        await screen.press("slash", "x", "slash", "x", "enter")
-        await screen.shows("not saved: /x/x: No such file")
+        await screen.press("slash", "x", "slash", "x", "enter", shows="not saved: /x/x: No such file")
         entry = screen.app.screen.query_one(Entry)
         assert entry.value == "/x/x"
         entry.value = str(tmp_path / "shown.txt")
-        await screen.press("enter")
-        await screen.shows("saved the output")
+        await screen.press("enter", shows="saved the output")
         assert "02:30:00" in (tmp_path / "shown.txt").read_text()
         await screen.press("escape")
         await command(screen, "emit deploy")
         await screen.shows("run dcron emit deploy?")
-        await screen.press("y")
-        await screen.shows("no task")
+        await screen.press("y", shows="no task")
         await screen.press("escape")
         await command(screen, "backfill --from 2h")  # options alone are for the row under the cursor
         await screen.shows("run dcron backfill backup --from 2h?")
@@ -221,8 +213,7 @@ async def test_a_table_does_not_wrap_and_a_colon_leaves_it_for_the_next_command(
         screen.app.push_screen(OutputDialog(["list"], {}))
         await screen.shows(name[:60])
         assert "very end" not in screen.text()
-        await screen.press("l", "l", "l", "l")
-        await screen.shows("tomorrow, at the very end")
+        await screen.press("l", "l", "l", "l", shows="tomorrow, at the very end")
         await screen.press("colon", "q", "u", "D")
         assert screen.app.screen is screen.app.main
         assert value(screen) == "quD"

@@ -271,8 +271,7 @@ async def test_a_lost_database_leaves_the_old_rows_and_comes_back(
         await screen.shows("x lost")
         assert "as of" in screen.text()
         assert "backup" in screen.text()
-        await screen.press("exclamation_mark")
-        await screen.shows("cannot reach the database")
+        await screen.press("exclamation_mark", shows="cannot reach the database")
         await screen.press("escape")
         stage.add("report")
         lost.clear()
@@ -295,8 +294,7 @@ async def test_what_is_asked_of_a_lost_database_is_refused_and_not_done_later(
         await screen.until(lambda: len(shown) == 1)
         for line in ("run backup", "view backup"):
             await screen.press("colon")
-            await screen.type(line)
-            await screen.press("enter")
+            await screen.enter(line)
         await screen.until(lambda: len(shown) == 3)
         assert all(text.startswith("nothing was done: cannot reach") for text in shown)
         lost.clear()
@@ -312,8 +310,7 @@ async def test_a_lost_database_is_reported_once_however_many_keys_it_refuses(sta
     async with stage.screen(connect=losing(stage, lost)) as screen:
         lost.set()
         await screen.shows("x lost")
-        await screen.press("r", "r", "s", "D", "r")
-        await screen.shows("nothing was done: cannot reach")
+        await screen.press("r", "r", "s", "D", "r", shows="nothing was done: cannot reach")
         assert screen.text().count("nothing was done") == 1
 
 
@@ -323,8 +320,7 @@ async def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
     stage.add("backup")
     monkeypatch.setattr(requests, "EXPIRY", 0.0)
     async with stage.screen() as screen:
-        await screen.press("r")
-        await screen.shows("was not done: the database was away")
+        await screen.press("r", shows="was not done: the database was away")
     assert len(stage.crontab.runs(RunFilter(), 10)) == 1
 
 

@@ -78,10 +78,8 @@ async def test_dead_letters_stand_the_newest_first_and_lead_to_their_logs(morgue
 
 async def test_no_dead_letters_are_told_as_good_news(morgue: Morgue) -> None:
     async with morgue.stage.screen(awaited="no tasks") as screen:
-        await screen.press("5")
-        await screen.shows("no dead letters")
-        await screen.press("X")
-        await screen.shows("there are no dead letters")
+        await screen.press("5", shows="no dead letters")
+        await screen.press("X", shows="there are no dead letters")
 
 
 @pytest.mark.slow
@@ -89,8 +87,7 @@ async def test_one_is_tried_again_at_once_and_leaves_the_list(morgue: Morgue) ->
     (run_id,) = morgue.bury(morgue.stage.add("mail"))
     async with morgue.stage.screen() as screen:
         await open_letters(screen)
-        await screen.press("t")
-        await screen.shows(f"dcron retry {run_id}")
+        await screen.press("t", shows=f"dcron retry {run_id}")
         await screen.shows("no dead letters")
         assert morgue.letters == []
 
@@ -101,15 +98,12 @@ async def test_dismissing_asks_and_silence_is_no(morgue: Morgue) -> None:
     async with morgue.stage.screen() as screen:
         await open_letters(screen)
         for answer in ("enter", "escape", "n"):
-            await screen.press("D")
-            await screen.shows(f"dismiss run {run_id} of mail?")
+            await screen.press("D", shows=f"dismiss run {run_id} of mail?")
             await screen.press(answer)
             await screen.shows_not("dismiss run")
         assert morgue.letters == [run_id]
-        await screen.press("D")
-        await screen.shows(f"dismiss run {run_id} of mail?")
-        await screen.press("y")
-        await screen.shows(f"dcron dead dismiss {run_id}")
+        await screen.press("D", shows=f"dismiss run {run_id} of mail?")
+        await screen.press("y", shows=f"dcron dead dismiss {run_id}")
         await screen.shows("no dead letters")
         assert morgue.letters == []
 
@@ -119,14 +113,11 @@ async def test_marked_ones_are_tried_again_or_dismissed_together(morgue: Morgue)
     ids = morgue.bury(morgue.stage.add("mail"), 5)
     async with morgue.stage.screen() as screen:
         await open_letters(screen)
-        await screen.press("space", "space", "D")
-        await screen.shows("dismiss 2 dead letters?")
+        await screen.press("space", "space", "D", shows="dismiss 2 dead letters?")
         await screen.press("y")
         await screen.until(lambda: list(screen.table.ids) == ids[2::-1])
-        await screen.press("a", "t")
-        await screen.shows("retry 3 runs now?")
-        await screen.press("y")
-        await screen.shows("no dead letters")
+        await screen.press("a", "t", shows="retry 3 runs now?")
+        await screen.press("y", shows="no dead letters")
         retried = [run.retry_of for run in morgue.agents.runs() if run.retry_of]
         assert sorted(retried) == ids[:3]
 
@@ -136,20 +127,14 @@ async def test_all_are_dismissed_only_after_a_second_question(morgue: Morgue) ->
     ids = morgue.bury(morgue.stage.add("mail"), 5)
     async with morgue.stage.screen() as screen:
         await open_letters(screen)
-        await screen.press("X")
-        await screen.shows("dismiss all 5 dead letters?")
-        await screen.press("y")
-        await screen.shows("type all")
+        await screen.press("X", shows="dismiss all 5 dead letters?")
+        await screen.press("y", shows="type all")
         await screen.press("enter", "y", "enter", "escape")
         await screen.shows_not("type all")
         assert morgue.letters == ids[::-1]
-        await screen.press("X")
-        await screen.shows("dismiss all 5 dead letters?")
-        await screen.press("y")
-        await screen.shows("type all")
-        await screen.type("all")
-        await screen.press("enter")
-        await screen.shows("dismissed 5 dead letters")
+        await screen.press("X", shows="dismiss all 5 dead letters?")
+        await screen.press("y", shows="type all")
+        await screen.enter("all", shows="dismissed 5 dead letters")
         assert morgue.letters == []
 
 
@@ -161,14 +146,10 @@ async def test_only_what_the_filter_shows_and_was_seen_is_dismissed(morgue: Morg
         await open_letters(screen)
         await screen.press("slash")
         await screen.type("task:mail")
-        await screen.press("enter", "X")
-        await screen.shows("dismiss all 3 dead letters of the filter task:mail?")
+        await screen.press("enter", "X", shows="dismiss all 3 dead letters of the filter task:mail?")
         later = morgue.bury(morgue.stage.crontab.get("mail"))
-        await screen.press("y")
-        await screen.shows("type all")
-        await screen.type("all")
-        await screen.press("enter")
-        await screen.shows("dismissed 3 dead letters")
+        await screen.press("y", shows="type all")
+        await screen.enter("all", shows="dismissed 3 dead letters")
         await screen.shows(f"dcron dead dismiss {mail[2]} {mail[1]} {mail[0]}")
         assert morgue.letters == [*later, *reversed(web)]
 
@@ -191,8 +172,7 @@ async def test_older_ones_are_read_by_the_page_and_others_dismissals_are_seen(mo
         (newest,) = morgue.bury(morgue.stage.crontab.get("mail"), reason="disk full")
         await screen.until(lambda: screen.table.ids[0] == newest)
         await screen.press("slash")
-        await screen.type("disk")
-        await screen.press("enter")
+        await screen.enter("disk")
         await screen.until(lambda: list(screen.table.ids) == [newest])
 
 
@@ -206,8 +186,7 @@ async def test_readonly_forbids_what_changes_something(morgue: Morgue) -> None:
             await screen.until(lambda: screen.table.rows and screen.table.has_focus)
             for key in keys:
                 screen.app.clear_notifications()
-                await screen.press(key)
-                await screen.shows("--readonly")
+                await screen.press(key, shows="--readonly")
         assert morgue.letters == ids[::-1]
         assert not any(node.draining for node in morgue.stage.crontab.nodes())
 
@@ -218,21 +197,15 @@ async def test_the_runs_have_the_same_keys(morgue: Morgue) -> None:
     async with morgue.stage.screen() as screen:
         await screen.press("2")
         await screen.until(lambda: list(screen.table.ids) == [retried, dismissed])
-        await screen.press("t")
-        await screen.shows(f"dcron retry {retried}")
+        await screen.press("t", shows=f"dcron retry {retried}")
         await screen.until(lambda: screen.table.has_focus)
-        await screen.press("G", "D")
-        await screen.shows(f"dismiss run {dismissed} of mail?")
-        await screen.press("y")
-        await screen.shows(f"dcron dead dismiss {dismissed}")
+        await screen.press("G", "D", shows=f"dismiss run {dismissed} of mail?")
+        await screen.press("y", shows=f"dcron dead dismiss {dismissed}")
         await screen.until(lambda: not screen.table.cursor_row.dead_at)
         screen.app.clear_notifications()
-        await screen.press("D")
-        await screen.shows("is not a dead letter")
+        await screen.press("D", shows="is not a dead letter")
         await screen.press("colon")
-        await screen.type("filter dead")
-        await screen.press("enter")
-        await screen.shows("nothing matches dead")
+        await screen.enter("filter dead", shows="nothing matches dead")
 
 
 @pytest.mark.slow
@@ -242,17 +215,13 @@ async def test_a_node_is_drained_after_a_question(morgue: Morgue) -> None:
     async with morgue.stage.screen() as screen:
         await screen.press("4")
         await screen.until(lambda: screen.table.rows and screen.table.has_focus)
-        await screen.press("d")
-        await screen.shows(f"drain {node}?")
-        await screen.press("enter", "d")
-        await screen.shows(f"drain {node}?")
+        await screen.press("d", shows=f"drain {node}?")
+        await screen.press("enter", "d", shows=f"drain {node}?")
         assert not morgue.stage.crontab.nodes()[0].draining
-        await screen.press("y")
-        await screen.shows(f"dcron drain {node}")
+        await screen.press("y", shows=f"dcron drain {node}")
         await screen.until(lambda: "draining" in next(x for x in screen.lines() if node in x))
         screen.app.clear_notifications()
-        await screen.press("d")
-        await screen.shows("is draining already")
+        await screen.press("d", shows="is draining already")
 
 
 @pytest.mark.slow
@@ -263,13 +232,11 @@ async def test_a_drained_node_is_undrained(morgue: Morgue) -> None:
     async with morgue.stage.screen() as screen:
         await screen.press("4")
         await screen.until(lambda: screen.table.rows and screen.table.has_focus)
-        await screen.press("u")
-        await screen.shows(f"dcron undrain {node}")
+        await screen.press("u", shows=f"dcron undrain {node}")
         await screen.until(lambda: "alive" in next(x for x in screen.lines() if node in x))
         assert not morgue.stage.crontab.nodes()[0].draining
         screen.app.clear_notifications()
-        await screen.press("u")
-        await screen.shows("is not draining: it is alive")
+        await screen.press("u", shows="is not draining: it is alive")
 
 
 @pytest.mark.slow
@@ -285,8 +252,7 @@ async def test_words_do_what_the_keys_do(morgue: Morgue) -> None:
             ("retry x", "'x' is not the number of a run"),
         ):
             await screen.press("colon")
-            await screen.type(command)
-            await screen.press("enter")
+            await screen.enter(command)
             await screen.shows(answer)
             if answer.endswith("?"):
                 await screen.press("escape")
@@ -298,8 +264,7 @@ async def test_hostile_reasons_and_nodes_reach_no_line_of_the_screen(morgue: Mor
     async with morgue.stage.screen(size=(130, 24)) as screen:
         await open_letters(screen)
         assert "[/nope]" in screen.text()
-        await screen.press("D")
-        await screen.shows("dismiss run")
+        await screen.press("D", shows="dismiss run")
         for strip in screen.strips():
             for character in strip.text:
                 assert character.isprintable(), ascii(character)
@@ -362,20 +327,15 @@ async def test_the_tasks_with_dead_letters_lead_to_their_letters(
         await screen.press("j", "enter")
         await screen.until(lambda: list(screen.table.ids) == letters[::-1])
         await screen.press("X")  # there is no such key in the list of one task
-        await screen.press("b", "t")
-        await screen.shows("retry 3 dead letters of mail now?")
-        await screen.press("n", "D")
-        await screen.shows("dismiss 3 dead letters of mail?")
+        await screen.press("b", "t", shows="retry 3 dead letters of mail now?")
+        await screen.press("n", "D", shows="dismiss 3 dead letters of mail?")
         (newer,) = morgue.bury(morgue.stage.crontab.get("mail"))
-        await screen.press("y")
-        await screen.shows("dismissed 3 dead letters of mail")
+        await screen.press("y", shows="dismissed 3 dead letters of mail")
         assert newer in morgue.letters
         assert len(morgue.letters) == 2
         await screen.until(lambda: [row.count for row in screen.table.rows.values()] == [1, 1])
-        await screen.press("a", "t")
-        await screen.shows("retry 2 dead letters of 2 tasks now?")
-        await screen.press("y")
-        await screen.shows("no dead letters")
+        await screen.press("a", "t", shows="retry 2 dead letters of 2 tasks now?")
+        await screen.press("y", shows="no dead letters")
 
 
 @pytest.mark.slow
@@ -386,21 +346,17 @@ async def test_a_filter_and_a_word_apply_to_tasks_and_runs(morgue: Morgue) -> No
     async with morgue.stage.screen() as screen:
         await open_tasks(screen)
         await screen.press("slash")
-        await screen.type("exit:3 reason:exit task:mail")
-        await screen.press("enter")
+        await screen.enter("exit:3 reason:exit task:mail")
         await screen.until(lambda: [row.count for row in screen.table.rows.values()] == [3])
         await screen.press("enter")
         await screen.until(lambda: list(screen.table.ids) == mail[::-1])
-        await screen.press("b", "D")
-        await screen.shows("dismiss 3 dead letters of mail that match exit:3")
+        await screen.press("b", "D", shows="dismiss 3 dead letters of mail that match exit:3")
         await screen.press("y")
         await screen.until(lambda: len(morgue.letters) == 3)
         await screen.press("colon")
-        await screen.type("dead runs")
-        await screen.press("enter")
+        await screen.enter("dead runs")
         await screen.until(lambda: list(screen.table.ids)[:2] == web[::-1])
         assert len(screen.table.ids) == 3
         await screen.press("colon")
-        await screen.type("dead")
-        await screen.press("enter")
+        await screen.enter("dead")
         await screen.until(lambda: screen.app.main.crumbs() == ["Dead"])

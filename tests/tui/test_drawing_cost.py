@@ -46,10 +46,8 @@ async def test_other_details_do_not_place_the_widgets_anew(
             place(self, *arguments, **options)
 
         monkeypatch.setattr(TextualScreen, "_refresh_layout", counted)
-        await screen.press("j")
-        await screen.shows("of the shop")
-        await screen.press("k")
-        await screen.shows("every hour")
+        await screen.press("j", shows="of the shop")
+        await screen.press("k", shows="every hour")
     assert layouts == 0
 
 

@@ -103,8 +103,7 @@ async def test_sorting_keeps_the_cursor_on_its_task(stage: Stage) -> None:
     stage.add("b", "* * * * *")
     stage.add("c", "0 0 * * *")
     async with stage.screen() as screen:
-        await screen.press("o")
-        await screen.shows("sort by")
+        await screen.press("o", shows="sort by")
         await screen.press("2")
         await screen.until(lambda: names(screen) == ["b", "c", "a"])
         assert screen.table.cursor_row.task.name == "a"
@@ -120,10 +119,8 @@ async def test_commands_have_the_words_of_the_shell(stage: Stage) -> None:
     stage.add("backup")
 
     async def command(screen: Any, text: str) -> None:
-        await screen.press("colon")
-        await screen.shows(":")
-        await screen.type(text)
-        await screen.press("enter")
+        await screen.press("colon", shows=":")
+        await screen.enter(text)
 
     async with stage.screen() as screen:
         await command(screen, "runs back")
@@ -151,8 +148,7 @@ async def test_details_and_reasons_are_told_by_the_words_of_the_shell(stage: Sta
 
     async def command(screen: Any, text: str) -> None:
         await screen.press("colon")
-        await screen.type(text)
-        await screen.press("enter")
+        await screen.enter(text)
 
     async with stage.screen(size=(100, 40)) as screen:
         await command(screen, "view back")
@@ -238,10 +234,8 @@ async def test_what_is_typed_before_a_form_is_ready_waits_for_it(
         at_once(screen, "e", *"rsrD")
         await screen.shows("edit backup")
         await screen.shows("schedule         30 2 * * *rsrD")
-        await screen.press("escape")
-        await screen.shows("lose the changes")
-        await screen.press("y")
-        await screen.shows("10 runs")
+        await screen.press("escape", shows="lose the changes")
+        await screen.press("y", shows="10 runs")
         at_once(screen, "colon", *"edit", "space", *"other", "enter", *"rsrD")
         await screen.shows("there is no task")
         monkeypatch.setattr(Slow, "seconds", 3.0)
@@ -262,23 +256,19 @@ async def test_what_is_typed_before_a_form_is_ready_waits_for_it(
 async def test_the_palette_and_the_help_know_every_command(stage: Stage) -> None:
     stage.add("backup")
     async with stage.screen(size=(80, 50)) as screen:
-        await screen.press("question_mark")
-        await screen.shows("tasks.run")
+        await screen.press("question_mark", shows="tasks.run")
         await screen.press("escape")
-        await screen.press("ctrl+p")
-        await screen.shows("runs (TASK)")
+        await screen.press("ctrl+p", shows="runs (TASK)")
         await screen.type("nodes")
         await screen.shows("Show the view Nodes")
-        await screen.press("enter")
-        await screen.shows("no agents yet")
+        await screen.press("enter", shows="no agents yet")
 
 
 async def test_keys_can_be_remapped_by_their_names(stage: Stage) -> None:
     stage.add("backup")
     async with stage.screen(keys={"tasks.run": "f5"}) as screen:
         await screen.press("r")
-        await screen.press("f5")
-        await screen.shows("dcron run backup")
+        await screen.press("f5", shows="dcron run backup")
         assert len(stage.crontab.runs(wanted_of(stage, "backup"), 10)) == 2  # the turn, and this one
 
 
@@ -290,23 +280,16 @@ async def test_remapped_keys_stand_wherever_keys_are_told(stage: Stage) -> None:
     async with stage.screen(size=(100, 50), keys=keys) as screen:
         await screen.shows("F5 run now")
         assert "F9 help" in screen.lines()[-1]
-        await screen.press("f9")
-        await screen.shows("F5           run now")
+        await screen.press("f9", shows="F5           run now")
         await screen.press("ctrl+g")
-        await screen.press("D")
-        await screen.shows("j  Yes")
+        await screen.press("D", shows="j  Yes")
         await screen.press("ctrl+g")
-        await screen.press("s")
-        await screen.shows("ctrl+g leaves")
-        await screen.press("ctrl+g", "f3")
-        await screen.shows("no errors - F3 shows all")
-        await screen.press("f3", "e")
-        await screen.shows("F10 save")
+        await screen.press("s", shows="ctrl+g leaves")
+        await screen.press("ctrl+g", "f3", shows="no errors - F3 shows all")
+        await screen.press("f3", "e", shows="F10 save")
         assert "F9 help" in screen.text()
         await screen.press("escape", "f5", "colon")
-        await screen.type("log backup")
-        await screen.press("enter")
-        await screen.shows("F6 wrap")
+        await screen.enter("log backup", shows="F6 wrap")
 
 
 @pytest.mark.slow
@@ -314,16 +297,12 @@ async def test_the_key_of_the_help_is_always_told(stage: Stage) -> None:
     stage.add("backup")
     async with stage.screen(size=(40, 20)) as screen:
         assert screen.lines()[-1].endswith("? help")
-        await screen.press("e")
-        await screen.shows("F1 help")
-        await screen.press("f1")
-        await screen.shows("ctrl+s  save")
+        await screen.press("e", shows="F1 help")
+        await screen.press("f1", shows="ctrl+s  save")
         assert "ctrl+q quits at once" in screen.text()
         assert "goes back" not in screen.text()
         await screen.press("escape", "escape", "r", "colon")
-        await screen.type("log backup")
-        await screen.press("enter")
-        await screen.shows("f follow")
+        await screen.enter("log backup", shows="f follow")
         assert screen.lines()[-1].endswith("? help")
 
 

@@ -120,8 +120,7 @@ async def test_a_panel_that_no_resize_has_shown_comes_with_the_next_second(
     stage: Stage, agents: Agents
 ) -> None:
     async with stage.screen(awaited="no tasks yet") as screen:
-        await screen.press("4")
-        await screen.shows("0/8 used   1 node")
+        await screen.press("4", shows="0/8 used   1 node")
         screen.pane.query_one(FleetPanel).display = False
         await screen.shows_not("0/8 used   1 node")
         screen.pane.tick()
@@ -133,22 +132,16 @@ async def test_a_panel_that_no_resize_has_shown_comes_with_the_next_second(
 async def test_the_panel_and_the_page_of_a_node(stage: Stage, agents: Agents, size: tuple[int, int]) -> None:
     stage.crontab.run(stage.add("mail", "@yearly", queue="mail"))
     async with stage.screen(size=size, unicode=size[0] > 80) as screen:
-        await screen.press("4")
-        await screen.shows("1 due run")
+        await screen.press("4", shows="1 due run")
         await screen.shows("0/8 used   1 node")
         await screen.shows("mail 0 +1")
         await screen.shows("in the next hour")
         assert all(len(line) <= size[0] for line in screen.lines())
-        await screen.press("enter")
-        await screen.shows("without a heartbeat")
-        await screen.press("d")
-        await screen.shows("drain web-1-")
-        await screen.press("y")
-        await screen.shows("- draining" if size[0] == 80 else "‖ draining")
-        await screen.press("u")
-        await screen.shows("dcron undrain")
-        await screen.press("tab")
-        await screen.shows("result")
+        await screen.press("enter", shows="without a heartbeat")
+        await screen.press("d", shows="drain web-1-")
+        await screen.press("y", shows="- draining" if size[0] == 80 else "‖ draining")
+        await screen.press("u", shows="dcron undrain")
+        await screen.press("tab", shows="result")
         await screen.press("escape")
         await screen.until(lambda: screen.app.main.crumbs() == ["Nodes"])
 
@@ -157,8 +150,7 @@ async def test_the_panel_and_the_page_of_a_node(stage: Stage, agents: Agents, si
 async def test_a_small_screen_has_no_panel(stage: Stage, agents: Agents) -> None:
     stage.add("mail")
     async with stage.screen(size=(40, 10)) as screen:
-        await screen.press("4")
-        await screen.shows("web-1")
+        await screen.press("4", shows="web-1")
         assert "slots" not in screen.text()
 
 
@@ -173,12 +165,9 @@ async def test_a_run_that_is_not_heard_of_is_shown_with_its_node(stage: Stage, a
     agents.reap()
     async with stage.screen(size=(160, 24)) as screen:
         await screen.shows("unheard")
-        await screen.press("2")
-        await screen.shows("not heard of since")
-        await screen.press("4")
-        await screen.shows("1 unheard")
+        await screen.press("2", shows="not heard of since")
+        await screen.press("4", shows="1 unheard")
         await screen.press("G")
         await screen.until(lambda: screen.table.cursor_row and screen.table.cursor_row.id == cut_off)
-        await screen.press("enter")
-        await screen.shows("1 run not heard of since")
+        await screen.press("enter", shows="1 run not heard of since")
         await screen.shows("its other runs were lost")

@@ -35,8 +35,7 @@ async def agree(screen: Screen, why: str = "") -> None:
     await screen.until(lambda: isinstance(screen.app.screen, Decide))
     await screen.press("y")
     await screen.until(lambda: isinstance(screen.app.screen, Ask))
-    await screen.type(why)
-    await screen.press("enter")
+    await screen.enter(why)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
@@ -50,8 +49,7 @@ async def test_a_task_has_its_history_with_what_each_change_did(stage: Stage, si
         assert screen.app.main.crumbs() == ["Tasks", "backup history"]
         assert list(screen.table.ids) == [3, 2, 1]
         await screen.shows("+# paused: disk is full")
-        await screen.press("j")
-        await screen.shows("-30 2 * * * pg_dump shop")
+        await screen.press("j", shows="-30 2 * * * pg_dump shop")
         await screen.shows("+30 2 * * * pg_dump -j8 shop")
         await screen.shows("why: dumps are slow")
         assert all(len(line) <= size[0] for line in screen.lines())
@@ -80,8 +78,7 @@ async def test_a_change_is_undone_with_a_reason_and_its_command_is_shown(stage: 
     stage.crontab.edit(stage.crontab.get("backup"), {"timeout": 60.0})
     async with stage.screen(size=(100, 30)) as screen:
         await open_history(screen)
-        await screen.press("u")
-        await screen.shows("undo change 3?")
+        await screen.press("u", shows="undo change 3?")
         await screen.shows("dcron undo --change 3")
         await agree(screen, "too-short")
         await screen.until(lambda: len(changes(stage)) == 4)
@@ -99,15 +96,12 @@ async def test_later_changes_are_shown_before_they_are_lost(stage: Stage) -> Non
     stage.crontab.acting("cli set", "hung in May").edit(edited, {"timeout": 60.0})
     async with stage.screen(size=(100, 30)) as screen:
         await open_history(screen)
-        await screen.press("j", "u")
-        await screen.shows("later changes would be lost")
+        await screen.press("j", "u", shows="later changes would be lost")
         await screen.shows("hung in May")
         await screen.press("escape")
         assert len(changes(stage)) == 3
-        await screen.press("u")
-        await screen.shows("later changes would be lost")
-        await screen.press("f")
-        await screen.shows("undo change 2?")
+        await screen.press("u", shows="later changes would be lost")
+        await screen.press("f", shows="undo change 2?")
         await screen.shows("before ")  # the runs that move
         await agree(screen)
         await screen.until(lambda: len(changes(stage)) == 4)
@@ -121,26 +115,20 @@ async def test_the_last_act_of_the_session_is_undone_then_the_one_before_and_an_
     stage.add("backup")
     stage.add("other")
     async with stage.screen() as screen:
-        await screen.press("u")
-        await screen.shows("nothing to undo")
-        await screen.press("D")
-        await screen.shows("delete backup?")
+        await screen.press("u", shows="nothing to undo")
+        await screen.press("D", shows="delete backup?")
         await screen.press("y")
         await screen.until(lambda: not stage.crontab.names("backup", 1))
         stage.crontab.pause(stage.crontab.get("other"))  # somebody else's
-        await screen.press("u")
-        await screen.shows("undo your last act?")
+        await screen.press("u", shows="undo your last act?")
         await agree(screen)
         await screen.until(lambda: stage.crontab.names("backup", 1))
-        await screen.press("u")
-        await screen.shows("all of your acts here are undone")
+        await screen.press("u", shows="all of your acts here are undone")
         assert stage.crontab.names("backup", 1)
-        await screen.type(":history")
-        await screen.press("enter")
+        await screen.enter(":history")
         await screen.until(lambda: len(screen.table.ids) == 5)
         await screen.until(lambda: screen.table.has_focus)
-        await screen.press("u")
-        await screen.shows("removed backup")
+        await screen.press("u", shows="removed backup")
         await screen.press("escape")
     assert not stage.crontab.get("other").enabled
 
@@ -154,8 +142,7 @@ async def test_a_protected_context_asks_for_its_name_before_an_undo(stage: Stage
         await screen.shows("undo change 2 in prod?")
         await screen.press("enter")
         assert len(changes(stage)) == 2
-        await screen.type("prod")
-        await screen.press("enter")
+        await screen.enter("prod")
         await screen.until(lambda: len(changes(stage)) == 3)
 
 
@@ -164,8 +151,7 @@ async def test_all_changes_are_read_page_by_page(stage: Stage, monkeypatch: pyte
     for number in range(35):
         stage.add(f"task{number:02}")
     async with stage.screen(size=(80, 16)) as screen:
-        await screen.type(":history")
-        await screen.press("enter")
+        await screen.enter(":history")
         await screen.until(lambda: isinstance(screen.pane, HistoryPane) and screen.table.rows)
         await screen.until(lambda: screen.table.has_focus)
         while screen.table.cursor_id != 1:
@@ -185,8 +171,7 @@ async def test_foreign_text_in_the_history_is_harmless(stage: Stage) -> None:
     crontab.edit(task, {"describe": "[@click=app.quit]x[/]"})
     crontab.database.close()
     async with stage.screen(size=(120, 30)) as screen:
-        await screen.type(":history")
-        await screen.press("enter")
+        await screen.enter(":history")
         await screen.until(lambda: isinstance(screen.pane, HistoryPane) and screen.table.rows)
         await screen.shows("[@click=app.quit]x[/]")
         assert "\x1b" not in screen.text()
@@ -201,13 +186,11 @@ async def test_what_a_source_owns_is_to_be_changed_there_too(stage: Stage) -> No
     stage.crontab.edit(stage.crontab.get("backup"), {"timeout": 60.0})
     async with stage.screen(size=(150, 40)) as screen:
         await screen.shows("shop/cron, changed by hand")
-        await screen.press("D")
-        await screen.shows("backup belongs to shop/cron: remove it there, too")
+        await screen.press("D", shows="backup belongs to shop/cron: remove it there, too")
         await screen.press("escape")
         await forms.opened(screen, "e")
         await forms.fill(screen, schedule="30 4 * * *")
         await forms.save(screen, sees="backup belongs to shop/cron: change it there, too")
         await screen.until(lambda: stage.crontab.get("backup").schedule == "30 4 * * *")
-        await screen.press("u")
-        await screen.shows("undo your last act?")
+        await screen.press("u", shows="undo your last act?")
         await screen.shows("backup belongs to shop/cron: change it there, too")

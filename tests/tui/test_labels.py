@@ -41,11 +41,9 @@ async def test_the_filter_by_label_shows_its_tasks_and_is_completed(stage: Stage
     async with stage.screen(size=(100, 24)) as screen:
         await screen.press("slash")
         await screen.type("label:te")
-        await screen.press("tab")
-        await screen.shows("label:team=")
+        await screen.press("tab", shows="label:team=")
         await screen.type("s")
-        await screen.press("tab")
-        await screen.shows("label:team=shop")
+        await screen.press("tab", shows="label:team=shop")
         await screen.press("enter")
         await screen.until(lambda: len(screen.table.ids) == 2)
 
@@ -53,11 +51,8 @@ async def test_the_filter_by_label_shows_its_tasks_and_is_completed(stage: Stage
 async def test_tasks_are_grouped_by_a_label_and_groups_fold(stage: Stage) -> None:
     fill(stage)
     async with stage.screen(size=(100, 24)) as screen:
-        await screen.press("b")
-        await screen.shows("group by")
-        await screen.type("team")
-        await screen.press("enter")
-        await screen.shows("team=shop: 2 tasks")
+        await screen.press("b", shows="group by")
+        await screen.enter("team", shows="team=shop: 2 tasks")
         assert "1 failed" in next(line for line in screen.lines() if "team=shop" in line)
         await screen.shows("no team: 1 task")
         assert len(screen.table.ids) == 7
@@ -86,17 +81,13 @@ async def test_keys_on_the_head_of_a_group_ask_and_act_on_its_tasks(stage: Stage
         await screen.press("B")
         await screen.until(lambda: len(screen.table.ids) == 3)
         screen.table.move_to(1)
-        await screen.press("r")
-        await screen.shows("run 2 tasks of team=shop now?")
-        await screen.press("n", "D")
-        await screen.shows("delete 2 tasks of team=shop?")
-        await screen.press("n", "s")
-        await screen.shows("pause 2 tasks of team=shop: why?")
+        await screen.press("r", shows="run 2 tasks of team=shop now?")
+        await screen.press("n", "D", shows="delete 2 tasks of team=shop?")
+        await screen.press("n", "s", shows="pause 2 tasks of team=shop: why?")
         await screen.shows("a, c")
         await screen.press("enter")
         await screen.until(lambda: are_enabled() == [False, True, False, True])
-        await screen.press("s")
-        await screen.shows("resume 2 tasks of team=shop?")
+        await screen.press("s", shows="resume 2 tasks of team=shop?")
         await screen.press("y")
         await screen.until(lambda: all(are_enabled()))
     assert len(list(stage.crontab.names("", 9))) == 4
@@ -107,6 +98,5 @@ async def test_without_labels_there_is_nothing_to_group_by(stage: Stage) -> None
     stage.add("shop-mail")
     stage.add("shop-etl")
     async with stage.screen(size=(100, 24)) as screen:
-        await screen.press("b")
-        await screen.shows("no task has a label to group by")
+        await screen.press("b", shows="no task has a label to group by")
         assert len(screen.table.ids) == 2

@@ -27,10 +27,8 @@ async def test_a_log_is_saved_to_a_new_file_and_copied(
     ended(stage, "mail", "failed", b"disk \x1b[31mfull\n")
     monkeypatch.chdir(tmp_path)
     async with stage.screen() as screen:
-        await screen.press("l")
-        await screen.shows("disk full")
-        await screen.press("Y")
-        await screen.shows("copied the log")
+        await screen.press("l", shows="disk full")
+        await screen.press("Y", shows="copied the log")
         for message in ("saved 15 bytes", "File exists"):
             await screen.press("s")
             await screen.press("l", "o", "g", "enter")

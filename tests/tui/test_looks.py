@@ -210,8 +210,7 @@ def _luminance(colour: str) -> float:
 @pytest.mark.slow
 async def test_ctrl_c_says_what_quits(stage: Stage) -> None:
     async with shown(stage) as screen:
-        await screen.press("ctrl+c")
-        await screen.shows("ctrl+q quits")
+        await screen.press("ctrl+c", shows="ctrl+q quits")
         screen.app.clear_notifications()
         await screen.press("n", "ctrl+c")  # in a field, too, where nothing is chosen to be copied
         await screen.shows("ctrl+q quits")
@@ -265,8 +264,7 @@ async def test_a_read_only_screen_offers_no_changes(stage: Stage) -> None:
         hints = screen.lines()[-1]
         assert "log" in hints
         assert not any(word in hints for word in ("edit", "new", "run now", "pause"))
-        await screen.press("question_mark")
-        await screen.shows("keys")
+        await screen.press("question_mark", shows="keys")
         assert "tasks.delete" not in screen.text()
 
 
@@ -276,8 +274,7 @@ def test_all_bindings_that_change_something_exist() -> None:
 
 async def test_below_110_columns_p_opens_the_details_under_the_tasks(stage: Stage) -> None:
     async with shown(stage) as screen:
-        await screen.press("p")
-        await screen.shows("at 02:30 every day")
+        await screen.press("p", shows="at 02:30 every day")
         assert "backup" in screen.lines()[3]
         await screen.press("p")
         await screen.shows_not("at 02:30 every day")
@@ -311,8 +308,7 @@ async def test_the_palette_finds_a_command_by_its_own_word(stage: Stage) -> None
         await screen.press("ctrl+p")
         await screen.type("view")
         await screen.shows("Show the page of a task")
-        await screen.press("enter")
-        await screen.shows(":view")
+        await screen.press("enter", shows=":view")
 
 
 def test_short_runs_are_flat_and_each_run_has_its_colour() -> None:
@@ -334,8 +330,7 @@ def test_slots_are_a_bar(used: int, bar: str) -> None:
 
 async def test_the_help_begins_with_the_signs_and_the_key_to_quit(stage: Stage) -> None:
     async with shown(stage, unicode=True, size=(140, 40)) as screen:
-        await screen.press("question_mark")
-        await screen.shows("▶ running")
+        await screen.press("question_mark", shows="▶ running")
         await screen.shows("ctrl+q quits at once")
 
 
@@ -353,12 +348,9 @@ async def test_without_a_row_there_are_no_details(stage: Stage) -> None:
     async with shown(stage, size=(120, 40)) as screen:
         await screen.shows("at 02:30 every day")
         await screen.press("slash")
-        await screen.type("nothing")
-        await screen.press("enter")
-        await screen.shows("nothing matches")
+        await screen.enter("nothing", shows="nothing matches")
         await screen.shows_not("at 02:30 every day")
-        await screen.press("escape")
-        await screen.shows("at 02:30 every day")
+        await screen.press("escape", shows="at 02:30 every day")
 
 
 @pytest.mark.parametrize(("columns", "expected"), [(120, 46), (220, 57), (280, 70)])
@@ -372,13 +364,11 @@ async def test_details_are_wider_on_wide_terminals(stage: Stage, columns: int, e
 async def test_groups_without_a_given_field_are_folded(stage: Stage) -> None:
     stage.add("retried", tries=3)
     async with shown(stage, size=(100, 50)) as screen:
-        await screen.press("G", "e")
-        await screen.shows("+ limits")
+        await screen.press("G", "e", shows="+ limits")
         await screen.shows("- retries")
         form = form_of(screen)
         assert not form.row("timeout").display
         assert form.row("tries").display
         form.row("timeout").take_focus()
         await screen.shows("- limits")
-        await screen.press("up", "enter")
-        await screen.shows("all default")
+        await screen.press("up", "enter", shows="all default")

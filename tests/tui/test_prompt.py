@@ -38,14 +38,12 @@ async def test_tab_completes_and_the_keys_stay_with_the_line(stage: Stage) -> No
         await screen.press("tab")
         assert prompt(screen).entry.value == "view "
         await screen.type("bac")
-        await screen.press("tab")
-        await screen.shows("backup-db  backup-web")
+        await screen.press("tab", shows="backup-db  backup-web")
         assert prompt(screen).entry.value == "view backup-"
         await screen.press("r", "tab")  # r is text here
         await screen.shows("no completion")
         assert prompt(screen).entry.value == "view backup-r"
-        await screen.press("backspace", "w", "tab", "enter")
-        await screen.shows("> backup-web")
+        await screen.press("backspace", "w", "tab", "enter", shows="> backup-web")
         assert not prompt(screen).is_open
 
 
@@ -112,16 +110,12 @@ async def test_a_wrong_filter_leaves_the_kept_one_in_force(stage: Stage) -> None
         await screen.press("slash")
         await screen.type("backup")
         await screen.press("enter", "slash", "ctrl+u")
-        await screen.type("foo:bar")
-        await screen.press("enter")
-        await screen.shows("no field foo:")
+        await screen.enter("foo:bar", shows="no field foo:")
         assert prompt(screen).is_open
         await screen.until(lambda: len(screen.table.ids) == 2)
         assert screen.pane.filter_text == "backup"
         await screen.press("ctrl+u")
-        await screen.type("st:bogus")
-        await screen.press("enter")
-        await screen.shows("st: is one of ok, failed, lost")
+        await screen.enter("st:bogus", shows="st: is one of ok, failed, lost")
         await screen.press("escape")
         assert screen.pane.filter_text == "backup"
         assert not prompt(screen).is_open

@@ -51,17 +51,12 @@ async def test_a_saved_filter_is_a_tab_also_in_the_next_session(
         stage.add(name)
     settings: dict[str, Any] = {"state_file": tmp_path / "tui.json", "unicode": size[0] > 80}
     async with stage.screen(size=size, **settings) as screen:
-        await screen.press("f")
-        await screen.shows("no filter is saved here")
+        await screen.press("f", shows="no filter is saved here")
         await screen.press("slash")
-        await screen.type("report | shop")
-        await screen.press("enter")
+        await screen.enter("report | shop")
         await screen.shows_not("backup")
-        await screen.press("F")
-        await screen.shows("save the filter report | shop as")
-        await screen.type("week")
-        await screen.press("enter")
-        await screen.shows(" all  week 2")
+        await screen.press("F", shows="save the filter report | shop as")
+        await screen.enter("week", shows=" all  week 2")
     async with stage.screen(size=size, **settings) as screen:
         await screen.shows(" all  week 2")
         await screen.press("f")
@@ -100,19 +95,15 @@ async def test_the_view_of_errors_only_is_saved_as_a_filter(stage: Stage, tmp_pa
     for name in ("shop", "mail"):
         stage.add(name)
     async with stage.screen(state_file=tmp_path / "tui.json") as screen:
-        await screen.press("x", "F")
-        await screen.shows("save the filter errors as")
-        await screen.type("bad")
-        await screen.press("enter")
-        await screen.shows(" all  bad")
+        await screen.press("x", "F", shows="save the filter errors as")
+        await screen.enter("bad", shows=" all  bad")
         await screen.press("f")  # it is in force: the next one is all rows
         await screen.until(lambda: len(screen.table.ids) == 2)
         await screen.press("f")
         await screen.until(lambda: screen.pane.filter_text == "errors" and not screen.table.ids)
         await screen.press("F")
         await screen.shows_not(" all  bad")
-        await screen.press("4", "F")
-        await screen.shows("filters are not saved on this page")
+        await screen.press("4", "F", shows="filters are not saved on this page")
 
 
 def test_counts_are_bounded_and_taken_in_turn() -> None:

@@ -78,8 +78,7 @@ async def test_every_tab_fits_every_size_in_both_glyph_sets(stage: Stage, size: 
     stage.add("report", "@after backup")
     for unicode in (False, True):
         async with stage.screen(size=size, unicode=unicode) as screen:
-            await screen.press("enter")
-            await screen.shows("at 02:30 every day")
+            await screen.press("enter", shows="at 02:30 every day")
             await screen.shows("failing")
             await tab(screen, "Runs")
             await screen.shows("exit 3")
@@ -100,36 +99,26 @@ async def test_every_tab_fits_every_size_in_both_glyph_sets(stage: Stage, size: 
 async def test_its_keys_act_on_the_task(stage: Stage) -> None:
     failed(stage, "backup", b"disk full\n")
     async with stage.screen(size=(120, 40)) as screen:
-        await screen.press("enter")
-        await screen.shows("at 02:30 every day")
-        await screen.press("w")
-        await screen.shows("why backup")
-        await screen.press("escape", "s")
-        await screen.shows("pause backup: why?")
-        await screen.press("escape", "r")
-        await screen.shows("dcron run backup")
-        await screen.press("y")
-        await screen.shows("copied backup")
-        await screen.press("Y")
-        await screen.shows("copied true")
+        await screen.press("enter", shows="at 02:30 every day")
+        await screen.press("w", shows="why backup")
+        await screen.press("escape", "s", shows="pause backup: why?")
+        await screen.press("escape", "r", shows="dcron run backup")
+        await screen.press("y", shows="copied backup")
+        await screen.press("Y", shows="copied true")
         await tab(screen, "Log")
         await screen.press("enter")
         await screen.until(lambda: type(screen.app.screen).__name__ == "LogScreen")
-        await screen.press("escape", "D")
-        await screen.shows("delete backup?")
-        await screen.press("y")
-        await screen.shows("removed")
+        await screen.press("escape", "D", shows="delete backup?")
+        await screen.press("y", shows="removed")
 
 
 @pytest.mark.slow
 async def test_readonly_shows_the_page_and_changes_nothing(stage: Stage) -> None:
     failed(stage, "backup")
     async with stage.screen(readonly=True) as screen:
-        await screen.press("enter")
-        await screen.shows("at 02:30 every day")
+        await screen.press("enter", shows="at 02:30 every day")
         for key in ("s", "r", "e", "D"):
-            await screen.press(key)
-            await screen.shows("--readonly")
+            await screen.press(key, shows="--readonly")
     assert stage.crontab.get("backup").enabled
 
 
@@ -137,8 +126,7 @@ async def test_readonly_shows_the_page_and_changes_nothing(stage: Stage) -> None
 async def test_a_click_shows_a_tab(stage: Stage) -> None:
     failed(stage, "backup", b"disk full\n")
     async with stage.screen() as screen:
-        await screen.press("enter")
-        await screen.shows("at 02:30 every day")
+        await screen.press("enter", shows="at 02:30 every day")
         line = screen.app.main.query_one("TabLine")
         await screen.pilot.click(line, offset=(18, 0))
         await screen.shows("disk full")
@@ -148,8 +136,7 @@ async def test_a_click_shows_a_tab(stage: Stage) -> None:
 async def test_hostile_texts_reach_no_line_of_the_page(stage: Stage) -> None:
     stage.add("backup", command=f"echo '{EVIL}'", describe=EVIL)
     async with stage.screen(size=(120, 40)) as screen:
-        await screen.press("enter")
-        await screen.shows("[/nope]")
+        await screen.press("enter", shows="[/nope]")
         for strip in screen.strips():
             assert all(character.isprintable() for character in strip.text), ascii(strip.text)
 
@@ -161,12 +148,9 @@ async def test_letters_typed_for_a_filter_do_not_act_on_a_page_without_one(stage
         await screen.until(lambda: isinstance(screen.app.main.page, TaskPage))
         assert "filter" not in screen.lines()[-1]
         for key in ("f5", "slash"):
-            await screen.press(key)
-            await screen.shows("there is no filter here; Esc leaves")
+            await screen.press(key, shows="there is no filter here; Esc leaves")
             await screen.press(*(["escape"] if key == "f5" else []))
-        await screen.type("srDy")
-        await screen.press("enter")
-        await screen.shows("srDy")
+        await screen.enter("srDy", shows="srDy")
         await screen.shows("there is no filter here; Esc leaves")
         assert screen.app.screen is screen.app.main
         await screen.press("escape")

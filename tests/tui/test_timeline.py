@@ -132,8 +132,7 @@ async def test_the_next_day_is_drawn_a_row_a_task(evening: Evening) -> None:
         assert row(screen, "yearly").split() == ["|", "0"]
         assert row(screen, "paused") == ""
         assert "busiest minute Mar 28 01:00: 3 tasks start" in screen.text()
-        await screen.press("enter")
-        await screen.shows("> beat")
+        await screen.press("enter", shows="> beat")
 
 
 @pytest.mark.slow
@@ -170,11 +169,9 @@ async def test_the_keys_move_the_hours_and_change_the_zone(evening: Evening) -> 
     async with evening.screen() as screen:
         await open_timeline(screen)
         assert "!gap" not in screen.text()
-        await screen.press("z")
-        await screen.shows("Europe/Berlin")
+        await screen.press("z", shows="Europe/Berlin")
         assert "!gap" in screen.lines()[2]
-        await screen.press("z", "right_square_bracket")
-        await screen.shows("from Mar 28 01:00")
+        await screen.press("z", "right_square_bracket", shows="from Mar 28 01:00")
         await screen.until(lambda: row(screen, "nightly").split() == ["^", "^", "2"])
         await screen.press("right_square_bracket", "right_square_bracket")
         await screen.until(lambda: row(screen, "nightly").split() == ["^", "1"] and "13:00" in screen.text())
@@ -217,8 +214,7 @@ async def test_only_the_rows_in_sight_are_computed(evening: Evening, monkeypatch
         await screen.press("G")
         await screen.until(lambda: row(screen, "task-149").split()[-1:] == ["24"])
         await screen.press("slash")
-        await screen.type("name:task-01")
-        await screen.press("enter")
+        await screen.enter("name:task-01")
         await screen.until(lambda: len(screen.table.ids) == 10)
 
 
@@ -287,19 +283,11 @@ async def test_keys_go_to_the_next_clock_changes_and_to_a_time(evening: Evening)
     evening.add("nightly", "0 2 * * *")
     async with evening.screen(size=(120, 24), zone=BERLIN) as screen:
         await open_timeline(screen)
-        await screen.press("C")
-        await screen.shows("change on Sun 2027-03-28")
-        await screen.press("C")
-        await screen.shows("change on Sun 2027-10-31")
+        await screen.press("C", shows="change on Sun 2027-03-28")
+        await screen.press("C", shows="change on Sun 2027-10-31")
         await screen.shows("!fold")
-        await screen.press("J")
-        await screen.shows("show which time?")
-        await screen.type("2027-06-01")
-        await screen.press("enter")
-        await screen.shows("from May 31 22:")
-        await screen.press("J")
-        await screen.shows("show which time?")
-        await screen.type("never")
-        await screen.press("enter")
-        await screen.shows("never")
+        await screen.press("J", shows="show which time?")
+        await screen.enter("2027-06-01", shows="from May 31 22:")
+        await screen.press("J", shows="show which time?")
+        await screen.enter("never", shows="never")
         await screen.shows("from May 31 22:")

@@ -27,10 +27,8 @@ async def test_the_tasks_are_shown_with_schedule_and_next_run(stage: Stage) -> N
 
 async def test_an_empty_crontab_says_what_to_do(stage: Stage) -> None:
     async with stage.screen(awaited="no tasks yet") as screen:
-        await screen.press("2")
-        await screen.shows("nothing has run yet")
-        await screen.press("4")
-        await screen.shows("no agents yet")
+        await screen.press("2", shows="nothing has run yet")
+        await screen.press("4", shows="no agents yet")
 
 
 async def test_what_is_held_or_what_no_agent_takes_has_no_time_beside_it(stage: Stage) -> None:
@@ -66,14 +64,12 @@ async def test_enter_goes_into_a_task_and_escape_comes_back(stage: Stage) -> Non
     stage.add("other")
     run = stage.crontab.run(task)
     async with stage.screen() as screen:
-        await screen.press("enter")
-        await screen.shows("> backup")
+        await screen.press("enter", shows="> backup")
         await screen.shows("every day")
         await screen.press("tab")
         await screen.until(lambda: run.id in screen.table.rows)
         await screen.shows("waiting")
-        await screen.press("escape")
-        await screen.shows("other")
+        await screen.press("escape", shows="other")
         assert screen.table.cursor_row.task.name == "backup"
 
 
@@ -153,15 +149,13 @@ async def test_the_nodes_are_shown_and_lead_to_their_runs(stage: Stage) -> None:
         node |= {"account": "root", "any_account": True}
         nodes.register(connection, Node(id="web-1-00000000", **node, **alive))
     async with stage.screen(awaited="no tasks", size=(140, 20)) as screen:
-        await screen.press("4")
-        await screen.shows("web-1-00000000")
+        await screen.press("4", shows="web-1-00000000")
         line = next(line for line in screen.lines() if "web-1" in line)
         assert "alive" in line
         assert "0/4" in line
         assert "+5.0s!" in line
         assert "root+" in line
-        await screen.press("enter")
-        await screen.shows("> web-1-00000000")
+        await screen.press("enter", shows="> web-1-00000000")
 
 
 @pytest.mark.slow
@@ -187,8 +181,7 @@ async def test_a_wide_screen_cuts_nothing_while_there_is_room(stage: Stage) -> N
         assert f" {name} " in row
         assert f" {command} " in row
         assert row.index("new") - row.index(name) < 40  # no desert behind the name
-        await screen.press("2")
-        await screen.shows("nothing has run yet")
+        await screen.press("2", shows="nothing has run yet")
         assert "reason" in screen.lines()[2]
 
 
@@ -198,8 +191,7 @@ async def test_hostile_text_reaches_no_line_of_the_screen(stage: Stage) -> None:
     stage.crontab.pause(task, evil)
     async with stage.screen(size=(130, 40)) as screen:
         await screen.shows("changed")
-        await screen.press("D")
-        await screen.shows("delete backup?")
+        await screen.press("D", shows="delete backup?")
         shown = screen.text()
         assert "[/nope]" in shown
         for strip in screen.strips():
@@ -221,6 +213,5 @@ async def test_a_task_that_failed_is_told_by_a_word_and_a_sign(stage: Stage) -> 
     async with stage.screen() as screen:
         line = next(line for line in screen.lines() if "x mail " in line)
         assert "exit 3" in line
-        await screen.press("x")
-        await screen.shows("errors only")
+        await screen.press("x", shows="errors only")
         assert "mail" in screen.text()

@@ -51,12 +51,10 @@ async def test_mine_goes_on_top_of_theirs_when_that_is_asked_for(stage: Stage) -
     stage.add("backup")
     async with stage.screen(size=(100, 40)) as screen:
         await conflict(stage, screen)
-        await screen.press("a")
-        await screen.shows("change backup?")
+        await screen.press("a", shows="change backup?")
         assert "timeout: 1m -> 30m" in screen.text()
         assert "command:" not in screen.text()
-        await screen.press("enter")
-        await screen.shows("changed backup")
+        await screen.press("enter", shows="changed backup")
     task = stage.crontab.get("backup")
     assert (task.command, task.tries, task.timeout, task.version) == ("other", 3, 1800.0, 3)
 
@@ -66,8 +64,7 @@ async def test_theirs_is_taken_and_mine_is_kept_as_text(stage: Stage, kept: Path
     stage.add("backup")
     async with stage.screen(size=(100, 40)) as screen:
         await conflict(stage, screen)
-        await screen.press("t")
-        await screen.shows("yours is kept in")
+        await screen.press("t", shows="yours is kept in")
         assert screen.app.screen is screen.app.main
     assert stage.crontab.get("backup").version == 2
     (text,) = texts_in(kept)
@@ -100,8 +97,6 @@ async def test_a_task_that_was_removed_can_be_added_anew(stage: Stage) -> None:
         stage.crontab.remove(stage.crontab.get("backup"))
         await save(screen, sees="tries: 1 -> 3")
         await screen.shows("was removed meanwhile")
-        await screen.press("a")
-        await screen.shows("add this task?")
-        await screen.press("enter")
-        await screen.shows("added backup")
+        await screen.press("a", shows="add this task?")
+        await screen.press("enter", shows="added backup")
     assert stage.crontab.get("backup").tries == 3

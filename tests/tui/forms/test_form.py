@@ -160,8 +160,7 @@ async def test_an_edit_shows_what_differs_and_the_runs_it_moves_before_it_is_don
         ):
             await screen.shows(message)
         assert stage.crontab.get("backup").schedule == "30 2 * * *"
-        await screen.press("escape")
-        await screen.shows("edit backup")
+        await screen.press("escape", shows="edit backup")
         await save(screen, sees="tries: 1 -> 3")
         await screen.shows("changed backup")
         task = stage.crontab.get("backup")
@@ -244,18 +243,14 @@ async def test_leaving_asks_only_when_something_was_changed(sqlite_stage: Stage)
     sqlite_stage.add("backup")
     async with sqlite_stage.screen() as screen:
         await opened(screen, "e")
-        await screen.press("escape")
-        await screen.shows("10 runs")
+        await screen.press("escape", shows="10 runs")
         await opened(screen, "e")
         await fill(screen, tries="3")
-        await screen.press("escape")
-        await screen.shows("leave, and lose the changes?")
+        await screen.press("escape", shows="leave, and lose the changes?")
         await screen.press("enter")
         await screen.until(lambda: row_of(screen, "tries").text == "3")
-        await screen.press("escape")
-        await screen.shows("leave, and lose the changes?")
-        await screen.press("y")
-        await screen.shows("10 runs")
+        await screen.press("escape", shows="leave, and lose the changes?")
+        await screen.press("y", shows="10 runs")
     assert sqlite_stage.crontab.get("backup").tries == SPEC_DEFAULTS["tries"]
 
 
@@ -279,8 +274,7 @@ async def test_nothing_is_written_when_readonly(sqlite_stage: Stage) -> None:
     async with sqlite_stage.screen(readonly=True) as screen:
         for key in ("n", "e", "E", "R"):
             screen.app.clear_notifications()
-            await screen.press(key)
-            await screen.shows("--readonly")
+            await screen.press(key, shows="--readonly")
             assert screen.app.screen is screen.app.main
 
 
@@ -304,8 +298,7 @@ async def test_the_form_is_worked_by_keys_alone_at_any_size(
             await screen.press("down")
         await screen.press("space")
         await screen.until(lambda: row_of(screen, "on_lost").text == "retry")
-        await screen.press("f2")
-        await screen.shows("at 02:30 every day")
+        await screen.press("f2", shows="at 02:30 every day")
         await screen.press("escape")
         await save(screen, sees="change backup?")
         await screen.until(lambda: sqlite_stage.crontab.get("backup").tries == 4)

@@ -13,11 +13,9 @@ from tests.support.tui import Stage
 async def test_a_run_gets_a_payload(stage: Stage) -> None:
     stage.add("backup")
     async with stage.screen() as screen:
-        await screen.press("R")
-        await screen.shows("run backup now with a payload")
+        await screen.press("R", shows="run backup now with a payload")
         await paste(screen, "v1.4\nsecond line")
-        await screen.press("enter")
-        await screen.shows("is due")
+        await screen.press("enter", shows="is due")
     assert [run.payload for run in stage.crontab.runs(RunFilter(), 9) if run.payload] == ["v1.4\nsecond line"]
 
 
@@ -26,15 +24,12 @@ async def test_a_payload_can_be_read_from_a_file(sqlite_stage: Stage, tmp_path: 
     sqlite_stage.add("backup")
     (tmp_path / "payload").write_text("from a file")
     async with sqlite_stage.screen() as screen:
-        await screen.press("R")
-        await screen.shows("run backup now with a payload")
+        await screen.press("R", shows="run backup now with a payload")
         await paste(screen, "@/no/such/file")
-        await screen.press("enter")
-        await screen.shows("is not a file")
+        await screen.press("enter", shows="is not a file")
         await screen.press("ctrl+u")
         await paste(screen, f"@{tmp_path}/payload")
-        await screen.press("enter")
-        await screen.shows("is due")
+        await screen.press("enter", shows="is due")
     assert [run.payload for run in sqlite_stage.crontab.runs(RunFilter(), 9) if run.payload] == [
         "from a file"
     ]
@@ -44,17 +39,13 @@ async def test_a_payload_can_be_read_from_a_file(sqlite_stage: Stage, tmp_path: 
 async def test_a_pause_has_a_reason_and_an_end(stage: Stage) -> None:
     stage.add("backup")
     async with stage.screen() as screen:
-        await screen.press("s")
-        await screen.shows("pause backup: why?")
+        await screen.press("s", shows="pause backup: why?")
         await screen.type("disk")
         await screen.press("tab")
-        await screen.type("soon")
-        await screen.press("enter")
-        await screen.shows("until: 'soon' is not a time")
+        await screen.enter("soon", shows="until: 'soon' is not a time")
         await screen.press("ctrl+u")
         await paste(screen, "+2h")
-        await screen.press("enter")
-        await screen.shows("dcron pause backup --until +2h --reason disk")
+        await screen.press("enter", shows="dcron pause backup --until +2h --reason disk")
     task = stage.crontab.get("backup")
     assert task.paused_reason == "disk"
     assert task.paused_until
