@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, Row, event, text
 from sqlalchemy.engine import make_url
 
-from dcron.model import LAST_RUN, Run, RunState
+from dcron.model import Run, RunState
 from dcron.policy.starting.lanes import Lane
 from dcron.policy.statistics import Span
 from dcron.schema.tables import alerts as alerts_table
@@ -322,7 +322,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "alerts of dismissed dead letters": lambda connection, stage: alerts.dismissed(
         connection, stage.database, [300, 301], NOON
     ),
-    "learned runtimes": lambda connection, stage: alerts.learn(connection, {7: LAST_RUN, 8: LAST_RUN}),
+    "learned runtimes": lambda connection, stage: durations.of_tasks(connection, [7, 8], {7: 9, 8: 9}),
     "the first end": lambda connection, stage: finished_runs.first_end(connection, NOON - timedelta(days=2)),
     "ends recorded late": lambda connection, stage: daily_statistics.late_ends(
         connection, [RunResult(7, RunState.FAILED, NOON - timedelta(days=3))], {}, NOON

@@ -8,7 +8,7 @@ same in whatever order runs are added.
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -29,6 +29,16 @@ SLOWER = 1.25
 
 StoredClass = tuple[int, int]
 """Number and total milliseconds of the runs in a class."""
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """Return the smallest of these sorted values that at least this share of them does not exceed."""
+    return ordered[rank(share, len(ordered)) - 1]
+
+
+def rank(share: float, count: int) -> int:
+    """Return the place of a percentile among `count` sorted values, from 1 on."""
+    return max(1, math.ceil(share * count))
 
 
 @dataclass
@@ -71,11 +81,11 @@ class Durations:
 
     def percentile(self, share: float) -> float | None:
         """Return the seconds that this share of the durations does not exceed; None without durations."""
-        rank = math.ceil(share * self.count)
+        left = rank(share, self.count)
         for number in sorted(self.classes):
             count, total = self.classes[number]
-            rank -= count
-            if rank <= 0:
+            left -= count
+            if left <= 0:
                 return total / count / 1000
         return None
 

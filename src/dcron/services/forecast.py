@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from math import inf
-from statistics import median_low
 
 from sqlalchemy import Connection
 
@@ -20,6 +19,7 @@ from dcron.policy.forecast.start_times import due_times
 from dcron.policy.forecast.summary import LeftOut, Outlook, QuietForecast
 from dcron.policy.starting import catch_up, occurrences
 from dcron.policy.starting.freezes import FrozenTime
+from dcron.policy.statistics import percentile
 from dcron.services.service import Service
 from dcron.store import freezes
 from dcron.store.nodes import rows as nodes
@@ -242,8 +242,8 @@ def _thawed(made: LoadTask, frozen: FrozenTime, now: datetime, until: datetime) 
 
 def _usual_seconds(tasks: Iterable[_Known]) -> float | None:
     """Return the median of the tasks' median durations; None if none is known."""
-    medians = [median_low(known) for each in tasks if (known := each.durations)]
-    return median_low(medians) if medians else None
+    medians = sorted(percentile(known, 0.5) for each in tasks if (known := each.durations))
+    return percentile(medians, 0.5) if medians else None
 
 
 def _assumed(usual: float | None, timeout: float | None) -> Sequence[float]:

@@ -35,7 +35,6 @@ from dcron.database import Database
 from dcron.errors import UsageError
 from dcron.fields.expectations import AUTO, RUNTIME, SUCCESS, Bounds
 from dcron.model import (
-    LAST_RUN,
     AlertKind,
     ClosedAs,
     Definition,
@@ -49,7 +48,7 @@ from dcron.policy.conditions import database as database_conditions
 from dcron.policy.conditions import nodes as node_conditions
 from dcron.policy.conditions import runs as run_conditions
 from dcron.policy.conditions import tasks as task_conditions
-from dcron.policy.conditions.rules import Rules, bounds_of, rules_of, task_subject
+from dcron.policy.conditions.rules import Rules, bounds_of, learned_bounds, rules_of, task_subject
 from dcron.policy.conditions.thresholds import BEHIND, UNSERVED_AFTER
 from dcron.policy.starting import occurrences
 from dcron.policy.starting.freezes import FrozenTime
@@ -65,6 +64,7 @@ from dcron.store.alerts.rows import Cause
 from dcron.store.maintenance import Hold, Step
 from dcron.store.nodes import rows as store_nodes
 from dcron.store.planning import planning
+from dcron.store.runs import durations
 from dcron.store.tasks import rows as tasks
 
 JOB = "watch"
@@ -348,8 +348,10 @@ class Look:
         at = monotonic()
         unknown = [task_id for task_id in sorted(task_ids) if self._learned.get(task_id, (0.0, None))[0] < at]
         if unknown:
-            found = store_alerts.learn(self.connection, dict.fromkeys(unknown[:_MOST_LEARNED], LAST_RUN))
-            self._learned.update({task_id: (at + _LEARNED_FOR, bounds) for task_id, bounds in found.items()})
+            asked = unknown[:_MOST_LEARNED]
+            took = durations.of_tasks(self.connection, asked)
+            bounds = {task_id: learned_bounds(took.get(task_id, ())) for task_id in asked}
+            self._learned.update({task_id: (at + _LEARNED_FOR, each) for task_id, each in bounds.items()})
 
     def _stale(self) -> Iterator[Cause]:
         """Yield tasks that have not succeeded for longer than expected."""

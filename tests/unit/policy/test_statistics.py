@@ -19,6 +19,7 @@ from dcron.policy.statistics import (
     day_of,
     last_settled_day,
     ordered,
+    percentile,
     span_since,
     start_of,
     sum_of,
@@ -70,6 +71,15 @@ def test_a_percentile_is_in_the_class_of_the_exact_one(values: list[int], share:
         assert estimate < SHORTEST / 1000
     elif exact < SHORTEST / 1000 * FACTOR ** (CLASSES - 2):
         assert 1 / FACTOR - 0.06 < estimate / exact < FACTOR + 0.06
+
+
+@pytest.mark.parametrize(
+    ("number", "share", "found"), [(1, 0.95, 1), (10, 0.5, 5), (19, 0.95, 19), (20, 0.95, 19), (100, 0.01, 1)]
+)
+def test_a_percentile_is_the_smallest_value_that_this_share_does_not_exceed(
+    number: int, share: float, found: int
+) -> None:
+    assert percentile(range(1, number + 1), share) == found
 
 
 def test_equal_durations_have_an_exact_percentile() -> None:

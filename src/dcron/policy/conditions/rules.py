@@ -1,6 +1,5 @@
 """Decide when something is wrong, and who is notified of it: expectations, rules and thresholds."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ from dcron.fields.expectations import AUTO, RUNTIME, START, SUCCESS, Bounds
 from dcron.fields.kinds import NONE
 from dcron.model import AlertKind, Definition
 from dcron.policy.conditions.thresholds import START_WITHIN
+from dcron.policy.statistics import percentile
 from dcron.settings.labels import for_labels
 
 AGAIN = 86_400.0
@@ -133,15 +133,10 @@ def bounds_of(runtime: str | None, learned: Bounds = (None, None)) -> Bounds:
 
 
 def learned_bounds(seconds: Sequence[float]) -> Bounds:
-    """Return a third of the 1st and three times the 99th percentile of the runtimes, if they are enough."""
+    """Return a third of the 1st and three times the 99th percentile of sorted runtimes, if enough."""
     if len(seconds) < FEWEST_LEARNED:
         return None, None
-    ordered = sorted(seconds)
-    return _percentile(ordered, 0.01) / 3, max(3 * _percentile(ordered, 0.99), SHORTEST_LIMIT)
-
-
-def _percentile(ordered: Sequence[float], share: float) -> float:
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+    return percentile(seconds, 0.01) / 3, max(3 * percentile(seconds, 0.99), SHORTEST_LIMIT)
 
 
 def event_name(kind: str) -> str:

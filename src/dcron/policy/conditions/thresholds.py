@@ -20,8 +20,6 @@ WATCH_LATE = timedelta(seconds=90)
 """How long the job that opens alerts may be due. So two minutes pass at most until that is reported."""
 LOST_FOR = timedelta(days=7)
 """How long a lost node counts as lost, if no node of its name comes back."""
-LEARNED_FROM = 50
-"""Successful runs from which an expected runtime is learned."""
 LEAST_FREE = 64 * 1024**2
 """Bytes beside a SQLite file: enough for a rollback journal."""
 OLD_TRANSACTION = 600.0

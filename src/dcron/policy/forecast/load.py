@@ -26,6 +26,7 @@ from dcron.policy.starting.lanes import (
     why_unschedulable,
     without,
 )
+from dcron.policy.statistics import percentile
 
 _GOLDEN = 0.618033988749895
 """Multiples of it, without their whole part, spread evenly however many there are."""
@@ -58,7 +59,7 @@ class LoadTask:
         """Return the seconds that this share of its runs does not exceed; None if they are unknown."""
         if self.is_assumed or not self.seconds:
             return None
-        return self.seconds[min(len(self.seconds) - 1, int(share * len(self.seconds)))]
+        return percentile(self.seconds, share)
 
 
 class LiveRun(NamedTuple):

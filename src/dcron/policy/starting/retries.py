@@ -54,8 +54,17 @@ def retry_delay(task: Definition, run_id: int, attempt: int) -> float:
     """Return the seconds between two attempts: growing, spread, at most `backoff_max`."""
     if not task.backoff:
         return 0.0
-    try:
-        grown = task.backoff * task.backoff_factor ** (attempt - 1)
-    except OverflowError:
-        grown = task.backoff_max
+    grown = _grown(task.backoff, task.backoff_factor, attempt, task.backoff_max)
     return min(task.backoff_max, grown * (1 + SPREAD * fraction(f"retry of {run_id}")))
+
+
+def notification_delay(tries: int) -> timedelta:
+    """Return the time until a notification is tried again: 30 s, 2 min, 8 min, then every 32 min."""
+    return timedelta(seconds=_grown(30.0, 4, tries, 1920.0))
+
+
+def _grown(first: float, factor: float, number: int, longest: float) -> float:
+    try:
+        return min(longest, first * factor ** (number - 1))
+    except OverflowError:
+        return longest

@@ -39,6 +39,7 @@ from dcron.database import Database
 from dcron.errors import ROW_ERRORS, UsageError
 from dcron.fields.kinds import NONE
 from dcron.model import Notification, NotificationKind
+from dcron.policy.starting import retries
 from dcron.schema.conditions import UNSENT
 from dcron.schema.tables import notifications
 from dcron.schema.types import Instant
@@ -55,7 +56,6 @@ MOST_GROUPED = 1000
 MOST_OUTPUTS = 50
 """Outputs of runs in one claim."""
 GIVE_UP = timedelta(hours=24)
-_FIRST_BACKOFF, _LONGEST_BACKOFF = 30.0, 1920.0
 _FAR = timedelta(hours=1)
 """Nothing is due or held for longer. What seems to be was written while the database's clock was ahead."""
 _LONGEST_ERROR = 300
@@ -90,11 +90,6 @@ def add(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
 def from_row(row: Row[Any]) -> Notification:
     """Return the notification of a row that has COLUMNS."""
     return Notification(**row._mapping)
-
-
-def backoff(tries: int) -> timedelta:
-    """Return the time until the next try: 30 s, 2 min, 8 min, then every 32 min."""
-    return timedelta(seconds=min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 4 ** (min(tries, 9) - 1)))
 
 
 def is_waiting() -> ColumnElement[bool]:
@@ -227,14 +222,14 @@ def failed(
     retry_after: float | None = None,
 ) -> None:
     """Record that they were not sent, and when the next try is due: in `retry_after` seconds or later."""
-    wait = max(backoff(_tries(claim, ids)), timedelta(seconds=min(retry_after or 0.0, _FAR.total_seconds())))
-    due_at = now + wait
+    asked = timedelta(seconds=min(retry_after or 0.0, _FAR.total_seconds()))
+    due_at = now + max(_backoff(claim, ids), asked)
     connection.execute(_held(claim, ids).values(due_at=due_at, error=error[:_LONGEST_ERROR], **_FREE))
 
 
 def unknown(connection: Connection, claim: Claim, ids: Collection[int], now: datetime, error: str) -> None:
     """Record that they may have been sent. They are sent again as the same message."""
-    until = now + backoff(_tries(claim, ids))
+    until = now + _backoff(claim, ids)
     connection.execute(_held(claim, ids).values(held_until=until, error=error[:_LONGEST_ERROR]))
 
 
@@ -350,5 +345,5 @@ def _held(claim: Claim, ids: Collection[int]) -> Update:
     return update(notifications).where(rows.id.in_(ids), rows.holder == claim.holder, text(UNSENT))
 
 
-def _tries(claim: Claim, ids: Collection[int]) -> int:
-    return max(row.tries for row in claim.rows if row.id in ids)
+def _backoff(claim: Claim, ids: Collection[int]) -> timedelta:
+    return retries.notification_delay(max(row.tries for row in claim.rows if row.id in ids))

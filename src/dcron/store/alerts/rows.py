@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 
 from dcron.database import Columns, Database
-from dcron.fields.expectations import AUTO, Bounds
+from dcron.fields.expectations import AUTO
 from dcron.model import Alert, AlertKind, ClosedAs, RunState, Task
 from dcron.policy.conditions.rules import (
     CLOSED_BY_CANCEL,
@@ -46,12 +46,12 @@ from dcron.policy.conditions.rules import (
     rules_of,
     task_subject,
 )
-from dcron.policy.conditions.thresholds import LEARNED_FROM
 from dcron.schema.conditions import DEAD, OPEN
 from dcron.schema.tables import alerts, crontab, events, notifications, runs, subscriptions
 from dcron.schema.types import Instant
 from dcron.store.alerts import flapping
 from dcron.store.alerts import notifications as outbox
+from dcron.store.runs import durations
 from dcron.store.tasks import settings
 
 if TYPE_CHECKING:
@@ -414,11 +414,11 @@ def _out_of_bounds(connection: Connection, ends: Sequence[End], rules: Mapping[i
     """Return the alerts `too-short` of runs that succeeded too soon, `too-long` of those that took long."""
     timed = [end for end in ends if end.state in _TIMED and end.seconds is not None]
     automatic = {end.task.id: end.run_id for end in timed if rules[end.task.id].runtime == AUTO}
-    learned = learn(connection, automatic)
+    learned = durations.of_tasks(connection, list(automatic), automatic)
     causes: list[Cause] = []
     for end in timed:
         of_task, seconds = rules[end.task.id], end.seconds or 0.0
-        shortest, longest = bounds_of(of_task.runtime, learned.get(end.task.id, (None, None)))
+        shortest, longest = bounds_of(of_task.runtime, learned_bounds(learned.get(end.task.id, ())))
         if longest is not None and seconds > longest:
             kind, expected = AlertKind.TOO_LONG, longest
         elif shortest is not None and seconds < shortest and end.state is RunState.SUCCEEDED:
@@ -441,22 +441,3 @@ def dismissed(connection: Connection, database: Database, task_ids: Collection[i
     close(
         connection, database, [alerts.c.task_id.in_(task_ids), alerts.c.kind == AlertKind.FAILING, ~dead], now
     )
-
-
-def learn(connection: Connection, before: Mapping[int, int]) -> dict[int, Bounds]:
-    """Return what runtimes are expected by the last successful runs of these tasks: in one statement.
-
-    Of each task, only runs with ids below `before` count.
-    """
-    took: dict[int, list[float]] = {task_id: [] for task_id in before}
-    succeeded = (runs.c.state == RunState.SUCCEEDED, runs.c.started_at.is_not(None))
-    columns = (runs.c.task_id, runs.c.started_at, runs.c.finished_at)
-    parts = [
-        select(*columns).where(runs.c.task_id == task_id, *succeeded, runs.c.id < run_id)
-        for task_id, run_id in before.items()
-    ]
-    newest = [select(part.order_by(runs.c.id.desc()).limit(LEARNED_FROM).subquery()) for part in parts]
-    if newest:
-        for row in connection.execute(newest[0].union_all(*newest[1:])):
-            took[row.task_id].append((row.finished_at - row.started_at).total_seconds())
-    return {task_id: learned_bounds(seconds) for task_id, seconds in took.items()}

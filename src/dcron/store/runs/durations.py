@@ -1,13 +1,14 @@
 """Read how long the last successful runs of tasks took, and how long runs have been alive."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, func, select, text
 
-from dcron.model import RunState
+from dcron.model import LAST_RUN, RunState
 from dcron.schema.conditions import ALIVE
 from dcron.schema.tables import crontab, runs
 from dcron.values.unreadable import UnreadableTime
@@ -18,11 +19,18 @@ _NEWEST = 200
 """Runs of a task among which they are looked for: one that always fails must not be read as a whole."""
 
 
-def of_tasks(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[float]]:
-    """Return the seconds that the last successful runs of each task took, sorted; in one statement."""
+def of_tasks(
+    connection: Connection, task_ids: Sequence[int], before: Mapping[int, int] = MappingProxyType({})
+) -> dict[int, list[float]]:
+    """Return the seconds that the last successful runs of each task took, sorted; in one statement.
+
+    Of the tasks in `before`, only runs with lower ids than that count.
+    """
     found: dict[int, list[float]] = {}
-    for task_id, started_at, finished_at in connection.execute(_succeeded(), {"ids": task_ids}):
-        if not isinstance(started_at, UnreadableTime) and not isinstance(finished_at, UnreadableTime):
+    rows = connection.execute(_succeeded(), {"ids": task_ids}) if task_ids else ()
+    for run_id, task_id, started_at, finished_at in rows:
+        is_readable = not any(isinstance(each, UnreadableTime) for each in (started_at, finished_at))
+        if is_readable and run_id < before.get(task_id, LAST_RUN + 1):
             seconds = (finished_at - started_at).total_seconds()
             found.setdefault(task_id, []).append(max(0.0, seconds))
     return {task_id: sorted(seconds) for task_id, seconds in found.items()}
@@ -51,7 +59,7 @@ def _succeeded() -> Select[Any]:
     )
     since = func.coalesce(last, oldest, 0)
     of_these = and_(runs.c.task_id == crontab.c.id, runs.c.id >= since, *succeeded)
-    query = select(runs.c.task_id, runs.c.started_at, runs.c.finished_at).select_from(crontab)
+    query = select(runs.c.id, runs.c.task_id, runs.c.started_at, runs.c.finished_at).select_from(crontab)
     return query.join(runs, of_these).where(crontab.c.id.in_(bindparam("ids", expanding=True)))
 
 
