@@ -19,12 +19,12 @@ from dcron.services.history import History
 from dcron.services.undo import Undo
 from dcron.services.why import Why
 from dcron.store import freezes as store_freezes
+from dcron.store.alerts.watching import Look
 from dcron.store.claims import claims
 from dcron.store.nodes import rows as nodes
 from dcron.store.planning import planning
 from dcron.store.runs import candidates
 from dcron.store.runs.candidates import Capacity
-from dcron.store.watch import Look
 from tests.support.patience import PATIENCE
 from tests.support.stage import LEASE, NOON, Stage
 

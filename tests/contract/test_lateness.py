@@ -13,8 +13,8 @@ from dcron.policy.starting.lanes import MANUAL
 from dcron.presentation import humanize
 from dcron.services.dashboard import Dashboard
 from dcron.services.freezes import Freezes
+from dcron.store.alerts.watching import Look
 from dcron.store.statistics import figures as cluster_figures
-from dcron.store.watch import Look
 from dcron.tui.table.cells import next_cell, task_status
 from dcron.values.lists import Term
 from tests.support.stage import Stage

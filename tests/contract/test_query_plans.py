@@ -21,6 +21,7 @@ from dcron.store.alerts import facts as alert_facts
 from dcron.store.alerts import flapping, notifications
 from dcron.store.alerts import listing as alert_list
 from dcron.store.alerts import rows as alerts
+from dcron.store.alerts.watching import Look
 from dcron.store.changes import ChangeFilter
 from dcron.store.claims import claims, finishing
 from dcron.store.claims import held as held_claims
@@ -42,7 +43,6 @@ from dcron.store.tasks import queues
 from dcron.store.tasks import rows as tasks
 from dcron.store.upkeep import expiry, reaping
 from dcron.store.upkeep.steps import take_upkeep
-from dcron.store.watch import Look
 from dcron.values.lists import Term
 from tests.support.stage import NOON, Stage
 

@@ -13,10 +13,11 @@ from dcron.schema.tables import alerts, crontab, maintenance_jobs, nodes, notifi
 from dcron.services.alerts import Alerts
 from dcron.services.calendars import Calendars
 from dcron.services.settings import SharedSettings
-from dcron.store import maintenance, watch
+from dcron.store import maintenance
 from dcron.store.alerts import notifications as outbox
+from dcron.store.alerts import watching as watch
+from dcron.store.alerts.watching import Watch
 from dcron.store.maintenance import Hold
-from dcron.store.watch import Watch
 from tests.support.stage import Stage
 
 

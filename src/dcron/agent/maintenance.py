@@ -15,12 +15,12 @@ from dcron.agent.counters import Counters, LoopStatus
 from dcron.database import Database
 from dcron.errors import DatabaseError, DcronError, unexpected
 from dcron.store import maintenance
+from dcron.store.alerts.watching import Watch
 from dcron.store.maintenance import Hold, HoldLost, Job, Step
 from dcron.store.retention.archives import ArchiveDays
 from dcron.store.retention.walk import Prune
 from dcron.store.sql_deletions import FindDeletions
 from dcron.store.statistics.sum_up import SumUpDays
-from dcron.store.watch import Watch
 
 log = logging.getLogger("dcron.agent")
 

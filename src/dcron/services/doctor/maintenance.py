@@ -9,11 +9,11 @@ from dcron.policy.conditions.database import is_behind
 from dcron.policy.conditions.thresholds import LONG_BEHIND, WATCH_LATE
 from dcron.presentation import humanize
 from dcron.services.doctor.finding import Finding, named
+from dcron.store.alerts.watching import Watch
 from dcron.store.maintenance import last_round
 from dcron.store.retention.history import oldest_overdue
 from dcron.store.retention.walk import pruning
 from dcron.store.statistics.figures import MaintenanceFigures
-from dcron.store.watch import Watch
 
 
 def errors(connection: Connection, jobs: Sequence[MaintenanceFigures]) -> dict[str, str]:
