@@ -55,7 +55,7 @@ def test_agents_start_what_the_preview_says(
     node = world.node(slots=20, lease=1_000_000)
     while clock.now < end:
         clock.forward(minutes=5)
-        node.finish(node.take_turns())
+        node.finish(node.dispatch())
     started = [(run.task, run.scheduled_for) for run in world.runs(RunState.SUCCEEDED)]
     assert len(started) == len(set(started))
     assert set(started) == foretold
@@ -71,7 +71,7 @@ def test_an_occurrence_on_a_calendars_date_is_skipped_naming_it(world: World, cl
     assert view.next_run_at == datetime(2026, 11, 22, 9, tzinfo=UTC)
     for _ in range(3):
         clock.forward(days=1)
-        node.finish(node.take_turns())
+        node.finish(node.dispatch())
     (skipped,) = world.runs(RunState.SKIPPED)
     assert (skipped.reason, skipped.scheduled_for.date()) == ("on calendar holidays", date(2026, 11, 21))
     assert [run.scheduled_for.day for run in world.runs(RunState.SUCCEEDED)] == [22, 23]
@@ -83,7 +83,7 @@ def test_only_the_dates_of_a_calendar_run_where_it_is_said(world: World, clock: 
     node = world.node(lease=1_000_000)
     for _ in range(3):
         clock.forward(days=1)
-        node.finish(node.take_turns())
+        node.finish(node.dispatch())
     assert [run.scheduled_for.day for run in world.runs(RunState.SUCCEEDED)] == [22]
     assert {run.reason for run in world.runs(RunState.SKIPPED)} == {"not on calendar paydays"}
 
@@ -92,7 +92,7 @@ def test_a_run_by_hand_is_not_a_calendars_business(world: World) -> None:
     Calendars(world.crontab).put(parse_calendar("today", ["2026-11-20"]))
     task = world.add("tick", "0 10 * * *", except_calendar="today")
     world.crontab.run(task)
-    assert len(world.node().take_turns()) == 1
+    assert len(world.node().dispatch()) == 1
 
 
 def test_an_edited_calendar_holds_from_the_next_occurrence_on(world: World, clock: StandingClock) -> None:
@@ -102,7 +102,7 @@ def test_an_edited_calendar_holds_from_the_next_occurrence_on(world: World, cloc
     assert calendars.put(parse_calendar("days", ["2026-11-21"])) is True
     assert world.crontab.view("tick").next_run_at == datetime(2026, 11, 22, 9, tzinfo=UTC)
     clock.forward(days=1)
-    assert world.node().take_turns() == []
+    assert world.node().dispatch() == []
 
 
 def test_a_calendar_in_use_cannot_be_removed_nor_a_missing_one_be_named(world: World) -> None:
@@ -132,7 +132,7 @@ def test_a_window_bounds_the_occurrences(world: World, clock: StandingClock) -> 
     node = world.node(lease=1_000_000)
     for _ in range(5):
         clock.forward(days=1)
-        node.finish(node.take_turns())
+        node.finish(node.dispatch())
     assert [run.scheduled_for for run in world.runs(RunState.SUCCEEDED)] == [begin, end]
     assert world.runs(RunState.WAITING) == []
 
@@ -157,6 +157,6 @@ def test_newer_time_zones_move_what_waits(world: World, caplog: pytest.LogCaptur
         from dcron.store.tasks import rows as tasks
 
         assert tasks.replan_older_zones(connection, tzdata_version()) == 1
-    world.node().take_turns()
+    world.node().dispatch()
     assert [run.due_at for run in world.runs() if run.task == "tick"] == [before]
     assert "task tick: its next run moved" in caplog.text

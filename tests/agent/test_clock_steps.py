@@ -25,7 +25,7 @@ def pass_time(world: World, node: HandNode, seconds: float, each: float = 10) ->
     for _ in range(int(seconds / each)):
         world.clock.forward(seconds=each)
         node.heartbeat.step()
-        while started := node.take_turns():
+        while started := node.dispatch():
             node.finish(started)
 
 
@@ -109,7 +109,7 @@ def test_retries_and_runs_by_hand_do_not_wait_for_a_day(world: World) -> None:
     world.clock.ahead = DAY
     pass_time(world, node, 10)
     failed = world.crontab.run(task)
-    (run_id,) = node.take_turns()
+    (run_id,) = node.dispatch()
     assert run_id == failed.id
     node.finish([run_id], RunState.FAILED)
     by_hand = world.crontab.run(world.add("by-hand", "0 0 1 1 *"))
@@ -143,7 +143,7 @@ def test_a_boot_clock_that_is_behind_holds_no_dead_node_alive(
     before.register()
     before.heartbeat.step()
     world.clock.forward(seconds=30)
-    (run_id,) = before.take_turns()
+    (run_id,) = before.dispatch()
 
     world.clock.ahead = -timedelta(hours=1)  # a power cut; the machine comes up with its clock behind
     node = node_of(world, "web-2")

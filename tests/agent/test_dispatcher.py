@@ -37,7 +37,7 @@ def test_a_due_run_is_launched_and_its_task_has_the_next_one(world: World) -> No
     world.add("tick")
     node = world.node()
     world.clock.forward(minutes=1)
-    (run_id,) = node.take_turns()
+    (run_id,) = node.dispatch()
     run = world.run(run_id)
     assert (run.state, run.owner, run.scheduled_for) == (RunState.RUNNING, node.id, NINE + MINUTE)
     (waiting,) = world.runs(RunState.WAITING)
@@ -63,7 +63,7 @@ def test_only_what_the_database_reports_as_owned_starts(world: World) -> None:
         for statement in statements:
             connection.execute(text(statement))
     world.clock.forward(minutes=1)
-    (run_id,) = node.take_turns()
+    (run_id,) = node.dispatch()
     assert world.run(run_id).task == "tick"
 
 
@@ -72,8 +72,8 @@ def test_two_nodes_share_the_runs_and_none_runs_twice(world: World) -> None:
         world.add(f"task-{number}")
     one, other = world.node("one"), world.node("other")
     world.clock.forward(minutes=1)
-    assert len(one.take_turns()) == 4
-    assert len(other.take_turns()) == 2
+    assert len(one.dispatch()) == 4
+    assert len(other.dispatch()) == 2
     assert len({run.task for run in world.runs(RunState.RUNNING)}) == 6
 
 
@@ -82,10 +82,10 @@ def test_a_node_takes_no_more_than_its_slots(world: World) -> None:
         world.add(f"task-{number}")
     node = world.node(slots=2)
     world.clock.forward(minutes=1)
-    first = node.take_turns()
+    first = node.dispatch()
     assert len(first) == 2
     node.finish(first[:1])
-    assert len(node.take_turns()) == 1
+    assert len(node.dispatch()) == 1
 
 
 def test_only_the_home_of_an_account_may_be_missing(world: World) -> None:
@@ -94,7 +94,7 @@ def test_only_the_home_of_an_account_may_be_missing(world: World) -> None:
     world.add("own", env={"HOME": "/srv/home"})
     node = world.node("web-1")
     world.clock.forward(minutes=1)
-    node.take_turns()
+    node.dispatch()
     at_home = {job.env["DCRON_TASK"]: job.at_home for job in node.launched}
     assert at_home == {"home": True, "elsewhere": False, "own": False}
 
@@ -103,7 +103,7 @@ def test_the_command_gets_its_facts_in_the_environment(world: World) -> None:
     world.add("tick", env={"COLOR": "blue", "PATH": "/opt/bin"}, cwd="/srv", stdin="in")
     node = world.node("web-1")
     world.clock.forward(minutes=1)
-    node.take_turns()
+    node.dispatch()
     (job,) = node.launched
     assert job.argv == ("/bin/sh", "-c", "true")
     assert (job.cwd, job.stdin) == ("/srv", b"in")
@@ -128,7 +128,7 @@ def test_a_payload_reaches_stdin_and_the_environment(world: World) -> None:
     task = world.add("tick", "0 0 1 1 *", stdin="usual")
     world.crontab.run(task, "special")
     node = world.node()
-    node.take_turns()
+    node.dispatch()
     (job,) = node.launched
     assert (job.stdin, job.env["DCRON_PAYLOAD"], job.env["DCRON_TRIGGER"]) == (
         b"special",
@@ -141,18 +141,18 @@ def test_run_now_of_a_paused_task_runs_but_its_schedule_does_not(world: World) -
     task = world.crontab.pause(world.add("tick"))
     world.clock.forward(minutes=5)
     node = world.node()
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     world.crontab.run(task)
-    assert len(node.take_turns()) == 1
+    assert len(node.dispatch()) == 1
 
 
 def test_an_overlapping_run_is_skipped_with_the_reason(world: World) -> None:
     world.add("tick")
     node = world.node()
     world.clock.forward(minutes=1)
-    assert len(node.take_turns()) == 1
+    assert len(node.dispatch()) == 1
     world.clock.forward(minutes=1)
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     (skipped,) = world.runs(RunState.SKIPPED)
     assert skipped.reason == "overlap: the previous run is still alive"
     assert [run.scheduled_for for run in world.runs(RunState.WAITING)] == [NINE + 3 * MINUTE]
@@ -162,7 +162,7 @@ def test_after_downtime_the_last_occurrence_runs_and_the_others_are_one_row(worl
     world.add("tick")
     world.clock.forward(minutes=10, seconds=30)
     node = world.node()
-    (run_id,) = node.take_turns()
+    (run_id,) = node.dispatch()
     assert world.run(run_id).scheduled_for == NINE + 10 * MINUTE
     (skipped,) = world.runs(RunState.SKIPPED)
     assert skipped.reason == (
@@ -177,7 +177,7 @@ def test_a_row_written_by_hand_gets_its_run(world: World) -> None:
             text("INSERT INTO crontab (name, schedule, command) VALUES ('by-hand', '*/5 * * * *', 'true')")
         )
     node = world.node()
-    node.take_turns()
+    node.dispatch()
     (waiting,) = world.runs(RunState.WAITING)
     assert (waiting.task, waiting.scheduled_for) == ("by-hand", NINE + 5 * MINUTE)
 
@@ -188,7 +188,7 @@ def test_a_row_deleted_by_hand_ends_as_a_skipped_run(world: World) -> None:
         connection.execute(text("DELETE FROM crontab"))
     world.clock.forward(minutes=1)
     node = world.node()
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     (skipped,) = world.runs()
     assert (skipped.state, skipped.reason) == (RunState.SKIPPED, "no longer wanted: removed")
 
@@ -199,9 +199,9 @@ def test_a_pause_that_is_over_ends_by_itself(world: World) -> None:
     world.crontab.pause(task, "release", until=NINE + timedelta(minutes=3, seconds=30))
     node = world.node()
     world.clock.forward(minutes=2)
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     world.clock.forward(minutes=2)
-    node.take_turns()
+    node.dispatch()
     assert world.crontab.get("tick").enabled
     (skipped,) = world.runs(RunState.SKIPPED)
     assert skipped.reason
@@ -212,10 +212,10 @@ def test_a_pause_that_is_over_ends_by_itself(world: World) -> None:
 def test_reboot_tasks_run_once_on_each_node_that_starts(world: World) -> None:
     world.add("boot", "@reboot")
     one, other = world.node("one"), world.node("other")
-    assert one.take_turns() == other.take_turns() == []
+    assert one.dispatch() == other.dispatch() == []
     fresh = type(one)(world.database, "fresh").register(reboot=True)
-    assert other.take_turns() == []
-    (run_id,) = fresh.take_turns()
+    assert other.dispatch() == []
+    (run_id,) = fresh.dispatch()
     assert (world.run(run_id).trigger, world.run(run_id).for_node) == (Trigger.REBOOT, fresh.id)
     assert world.runs(RunState.WAITING) == []
 
@@ -229,7 +229,7 @@ def test_a_node_declared_dead_cannot_claim(world: World) -> None:
         frozen.dispatcher.step()
     with pytest.raises(Fenced):
         frozen.heartbeat.step()
-    assert len(other.take_turns()) == 1
+    assert len(other.dispatch()) == 1
 
 
 def test_the_runs_of_a_dead_node_are_lost_and_its_claims_wait_again(world: World) -> None:
@@ -237,7 +237,7 @@ def test_the_runs_of_a_dead_node_are_lost_and_its_claims_wait_again(world: World
     dying, other = world.node("dying", slots=1), world.node("other")
     world.clock.forward(minutes=1)
     other.heartbeat.step()
-    (run_id,) = dying.take_turns()
+    (run_id,) = dying.dispatch()
     with world.database.write() as connection:
         now = world.database.now(connection)
         from dcron.store.claims import claims
@@ -250,7 +250,7 @@ def test_the_runs_of_a_dead_node_are_lost_and_its_claims_wait_again(world: World
     assert (lost.state, lost.reason) == (RunState.LOST, f"node {dying.id} died while it ran")
     assert lost.dead_at is not None
     assert world.run(held.id).state is RunState.WAITING
-    assert held.id in other.take_turns()
+    assert held.id in other.dispatch()
 
 
 def test_a_refused_run_fails_when_the_last_node_for_it_has_died(world: World) -> None:
@@ -258,17 +258,17 @@ def test_a_refused_run_fails_when_the_last_node_for_it_has_died(world: World) ->
     dying, one, two = (world.node(name) for name in ("dying", "one", "two"))
     world.clock.forward(minutes=1)
     for node in (one, two):
-        (run_id,) = node.take_turns()
+        (run_id,) = node.dispatch()
         with world.database.write() as connection:
             now = world.database.now(connection)
             refused = RunResult(run_id, RunState.FAILED, now, "no such directory", never_begun=True)
             finishing.finish(connection, world.database, node.id, [refused], now)
-    two.take_turns()
+    two.dispatch()
     [again] = [run for run in world.runs(RunState.WAITING) if run.trigger is Trigger.RETRY]
     with world.database.write() as connection:
         reaping.sign_off(connection, world.database, dying.id, world.database.now(connection))
     world.clock.forward(seconds=10)
-    one.take_turns()
+    one.dispatch()
     end = world.run(again.id)
     assert (end.state, end.attempt, list(end.refused_by or ())) == (RunState.FAILED, 1, [one.id, two.id])
     assert end.dead_at is not None
@@ -280,7 +280,7 @@ def test_the_late_truth_of_a_lost_run_is_taken_from_its_owner_alone(world: World
     dying, other = world.node("dying"), world.node("other")
     world.clock.forward(minutes=1)
     other.heartbeat.step()
-    (run_id,) = dying.take_turns()
+    (run_id,) = dying.dispatch()
     other.heartbeat.step()
     world.clock.forward(seconds=59)
     other.heartbeat.step()
@@ -300,9 +300,9 @@ def test_a_start_whose_answer_is_lost_is_started_once_all_the_same(
     world.clock.forward(minutes=1)
     cut_commit(world, monkeypatch, is_committed=True)
     with pytest.raises(DatabaseError):
-        node.take_turns()
+        node.dispatch()
     assert node.launched == []
-    assert node.take_turns() == [job.run_id for job in node.launched]
+    assert node.dispatch() == [job.run_id for job in node.launched]
     (run,) = world.runs(RunState.RUNNING)
     assert [job.run_id for job in node.launched] == [run.id]
     assert len(world.runs(RunState.WAITING)) == 1
@@ -316,17 +316,17 @@ def test_a_start_that_was_not_committed_is_not_launched_and_taken_again(
     world.clock.forward(minutes=1)
     cut_commit(world, monkeypatch, is_committed=False)
     with pytest.raises(DatabaseError):
-        node.take_turns()
+        node.dispatch()
     assert node.launched == []
     (waiting,) = world.runs(RunState.WAITING)
-    assert node.take_turns() == [waiting.id]
+    assert node.dispatch() == [waiting.id]
 
 
 def test_a_cancelled_run_is_killed_once(world: World) -> None:
     world.add("tick")
     node = world.node()
     world.clock.forward(minutes=1)
-    (run_id,) = node.take_turns()
+    (run_id,) = node.dispatch()
     world.crontab.cancel(run_id)
     node.dispatcher.step()
     node.dispatcher.step()
@@ -338,7 +338,7 @@ def test_a_closed_node_takes_nothing(world: World) -> None:
     node = world.node()
     node.dispatcher.closed = True
     world.clock.forward(minutes=1)
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     assert world.runs(RunState.WAITING)
 
 
@@ -364,7 +364,7 @@ def test_a_claim_renews_the_lease_and_moves_the_deadline_too(world: World) -> No
     assert node.dispatcher.step() > 0  # nothing is due, so nothing is claimed
     assert len(node.deadlines) == 1
     world.clock.forward(seconds=1)
-    assert len(node.take_turns()) == 1
+    assert len(node.dispatch()) == 1
     assert node.deadlines[1:] == [world.clock.now.timestamp() + 50]
 
 
@@ -419,27 +419,27 @@ def test_a_one_off_whose_time_passes_while_it_is_added_runs_at_once(world: World
     task = world.crontab.add(once, once=True, since=NINE - timedelta(seconds=1))
     assert world.crontab.view("once").next_run_at == NINE
     node = world.node()
-    assert len(node.take_turns()) == 1
+    assert len(node.dispatch()) == 1
     assert [run.task_id for run in world.runs(RunState.RUNNING)] == [task.id]
 
 
 def test_a_suspected_rollback_holds_up_due_runs_until_a_heartbeat_has_checked_it(world: World) -> None:
     node = world.node()
     world.add("hourly", "0 * * * *")
-    node.take_turns()
+    node.dispatch()
     world.clock.forward(hours=1)
     node.rollback_detector.settled(renewals=1_000)  # the next renewal has a smaller number
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     assert node.dispatcher.is_held_up
     node.heartbeat.step()
     assert not node.dispatcher.is_held_up
-    assert len(node.take_turns()) == 1
+    assert len(node.dispatch()) == 1
 
 
 def test_a_step_works_out_the_free_capacity_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     node = world.node()
     world.add("hourly", "0 * * * *")
-    node.take_turns()
+    node.dispatch()
     world.clock.forward(hours=1)
     free = Mock(side_effect=node.active_runs.free_capacity)
     monkeypatch.setattr(node.active_runs, "free_capacity", free)

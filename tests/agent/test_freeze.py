@@ -27,11 +27,11 @@ def test_only_what_a_person_requested_starts(world: World) -> None:
     freeze(world)
     manual = world.crontab.run(task)
     world.clock.forward(minutes=1)
-    assert node.take_turns() == [manual.id]
+    assert node.dispatch() == [manual.id]
     assert node.dispatcher.step() > 1, "it does not spin"
     thaw(world)
     node.finish([manual.id])
-    (started,) = node.take_turns()
+    (started,) = node.dispatch()
     assert world.run(started).trigger is Trigger.SCHEDULE
 
 
@@ -43,7 +43,7 @@ def test_a_claim_that_does_not_know_the_freeze_starts_nothing(world: World) -> N
     before = node.dispatcher._known
     freeze(world)
     node.dispatcher._known, node.dispatcher._is_outdated = before, False
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     assert world.runs(RunState.RUNNING) == []
 
 
@@ -52,14 +52,14 @@ def test_a_planned_freeze_begins_and_ends_by_itself(world: World) -> None:
     node = world.node()
     freeze(world, 2, 4)
     world.clock.forward(minutes=1)
-    assert len(node.take_turns()) == 1
+    assert len(node.dispatch()) == 1
     world.clock.forward(minutes=1)
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     world.clock.forward(minutes=1, seconds=58)
-    node.take_turns()
+    node.dispatch()
     assert node.dispatcher.step() == pytest.approx(2.0), "it wakes up at the end"
     world.clock.forward(seconds=2)
-    first = node.take_turns()
+    first = node.dispatch()
     assert [world.run(run_id).scheduled_for for run_id in first][:1] == [NINE + timedelta(minutes=2)]
 
 
@@ -69,18 +69,18 @@ def test_a_held_claim_is_released_if_the_crontab_was_frozen_since(world: World) 
     node = world.node(slots=2)
     world.clock.forward(minutes=1)
     node.time = 0.0
-    first = node.take_turns()
+    first = node.dispatch()
     while not world.runs(RunState.CLAIMED):
         node.end(*first)
         node.recorder.step()
-        first = node.take_turns()
+        first = node.dispatch()
         if not first:
             pytest.skip("this node has held no claim")
     freeze(world)
     launched = len(node.launched)
     node.end(*(run.id for run in world.runs(RunState.RUNNING)))
     node.recorder.step()
-    node.take_turns()
+    node.dispatch()
     assert len(node.launched) == launched
     assert world.runs(RunState.CLAIMED) == []
 
@@ -91,10 +91,10 @@ def test_the_catch_up_rule_decides_afterwards(world: World, rule: str, ran: int)
     node = world.node()
     freeze(world)
     world.clock.forward(minutes=35)
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     thaw(world)
     for _ in range(5):
-        node.finish(node.take_turns())
+        node.finish(node.dispatch())
         world.clock.forward(seconds=1)
     ended = world.runs(RunState.SUCCEEDED, RunState.SKIPPED)
     assert len([run for run in ended if run.state is RunState.SUCCEEDED]) == ran
@@ -109,18 +109,18 @@ def test_retries_wait_and_a_retry_by_hand_runs(world: World) -> None:
     world.add("flaky", tries=2, backoff=0.0)
     node = world.node()
     world.clock.forward(minutes=1)
-    (run_id,) = node.take_turns()
+    (run_id,) = node.dispatch()
     freeze(world)
     node.finish([run_id], RunState.FAILED)
     world.clock.forward(seconds=10)
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     world.add("broken")
     thaw(world)
     world.clock.forward(seconds=50)
     for _ in range(3):
-        node.finish(node.take_turns(), RunState.FAILED)
+        node.finish(node.dispatch(), RunState.FAILED)
         world.clock.forward(seconds=1)
     dead = next(run for run in world.runs(RunState.FAILED) if run.task == "broken")
     freeze(world)
     retried = DeadLetters(world.crontab).retry(dead.id)
-    assert node.take_turns() == [retried.id]
+    assert node.dispatch() == [retried.id]

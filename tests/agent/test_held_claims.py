@@ -21,8 +21,8 @@ def holding(world: World, tasks: int = 6, slots: int = 2) -> tuple[HandNode, lis
         world.add(f"task-{number}")
     node = world.node(slots=slots)
     world.clock.forward(minutes=1)
-    node.end(*node.take_turns())
-    node.take_turns()
+    node.end(*node.dispatch())
+    node.dispatch()
     held = world.runs(RunState.CLAIMED)
     assert {run.owner for run in held} == {node.id}
     assert len(held) == slots
@@ -44,10 +44,10 @@ def test_nothing_is_claimed_ahead_while_runs_take_long(world: World) -> None:
         world.add(f"task-{number}")
     node = world.node(slots=2)
     world.clock.forward(minutes=1)
-    started = node.take_turns()
+    started = node.dispatch()
     node.time += 1
     node.end(*started)
-    node.take_turns()
+    node.dispatch()
     assert world.runs(RunState.CLAIMED) == []
 
 
@@ -59,7 +59,7 @@ def test_no_more_than_a_few_for_each_slot_are_claimed_ahead(world: World) -> Non
     node = world.node(slots=1)
     most = 0
     for _ in range(30):
-        node.end(*node.take_turns())
+        node.end(*node.dispatch())
         most = max(most, len(world.runs(RunState.CLAIMED)))
     assert most == MOST_PER_SLOT
     assert len({job.run_id for job in node.launched}) == len(node.launched) == 30
@@ -92,16 +92,16 @@ def test_a_free_slot_waits_for_others_as_long_as_the_last_start_took(
     monkeypatch.setattr(held_claims, "start", slow)
     node, _ = holding(world, tasks=12)
     node.end(*node.active_runs.ids())
-    first, second = node.take_turns()
+    first, second = node.dispatch()
     assert len(world.runs(RunState.CLAIMED)) >= 2
     node.end(first)
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     node.end(second)
-    assert len(node.take_turns()) == 2
+    assert len(node.dispatch()) == 2
     node.end(node.launched[-1].run_id)
     assert 0 < node.dispatcher.step() <= LONGEST_GATHERING
     world.clock.forward(milliseconds=10)
-    assert len(node.take_turns()) == 1
+    assert len(node.dispatch()) == 1
 
 
 def test_ends_are_recorded_behind_the_starts_of_held_claims(world: World) -> None:
@@ -121,7 +121,7 @@ def test_claims_that_were_held_too_long_are_released_at_no_cost(world: World) ->
     node.dispatcher.step()
     node.dispatcher.step()
     assert world.runs(RunState.CLAIMED) == []
-    assert {run.id for run in held} == set(world.node("other").take_turns())
+    assert {run.id for run in held} == set(world.node("other").dispatch())
     assert {world.run(run.id).attempt for run in held} == {1}
 
 
@@ -129,7 +129,7 @@ def test_claims_that_were_held_too_long_are_released_at_no_cost(world: World) ->
 def test_a_node_that_drains_or_stops_releases_what_it_holds(world: World, what: str) -> None:
     node, held = holding(world)
     setattr(node.dispatcher, what, True)
-    node.take_turns()
+    node.dispatch()
     assert {world.run(run.id).state for run in held} == {RunState.WAITING}
     assert len(node.launched) == 4
 
@@ -149,7 +149,7 @@ def test_a_held_run_that_is_cancelled_never_begins(world: World) -> None:
     node, (first, second) = holding(world)
     world.crontab.cancel(first.id)
     node.end(*node.active_runs.ids())
-    node.take_turns()
+    node.dispatch()
     cancelled = world.run(first.id)
     assert (cancelled.state, cancelled.reason) == (RunState.CANCELLED, "cancelled by tester@here")
     launched = {job.run_id for job in node.launched}
@@ -158,11 +158,11 @@ def test_a_held_run_that_is_cancelled_never_begins(world: World) -> None:
     assert [run.task for run in world.runs(RunState.WAITING)].count(first.task) == 1
 
 
-def test_a_held_run_of_a_paused_task_does_not_begin(world: World) -> None:
+def test_a_held_run_of_a_paused_task_does_not_start(world: World) -> None:
     node, (first, second) = holding(world)
     world.crontab.pause(world.crontab.get(first.task))
     node.end(*node.active_runs.ids())
-    node.take_turns()
+    node.dispatch()
     assert world.run(first.id).state is not RunState.RUNNING
     assert first.id not in {job.run_id for job in node.launched}
     assert second.id in {job.run_id for job in node.launched}
@@ -172,7 +172,7 @@ def test_a_held_run_of_an_edited_task_executes_the_new_command(world: World) -> 
     node, (first, _) = holding(world)
     world.crontab.edit(world.crontab.get(first.task), {"command": "echo new"})
     node.end(*node.active_runs.ids())
-    node.take_turns()
+    node.dispatch()
     commands = {job.env["DCRON_TASK"]: job.argv[-1] for job in node.launched}
     assert commands.get(first.task, "echo new") == "echo new"
     assert world.run(first.id).attempt == 1
@@ -200,8 +200,8 @@ def test_held_claims_whose_start_gets_no_reply_start_once(
     node.end(*node.active_runs.ids())
     cut_commit(world, monkeypatch, is_committed=True)
     with pytest.raises(DatabaseError):
-        node.take_turns()
-    node.take_turns()
+        node.dispatch()
+    node.dispatch()
     launched = [job.run_id for job in node.launched]
     assert {run.id for run in held} <= set(launched)
     assert len(launched) == len(set(launched))
@@ -212,7 +212,7 @@ def test_the_end_of_one_pass_waits_for_held_claims(world: World) -> None:
     assert node.dispatcher.step() > 0
     assert node.dispatcher.is_held_up
     node.end(*node.active_runs.ids())
-    node.take_turns()
+    node.dispatch()
     assert not node.dispatcher.is_held_up
     assert {world.run(run.id).state for run in held} == {RunState.RUNNING}
 
@@ -227,7 +227,7 @@ def test_a_task_with_a_limit_has_no_second_run_among_the_held(world: World) -> N
         world.crontab.run(world.crontab.get("many"))
     node = world.node(slots=2)
     for _ in range(12):
-        node.take_turns()
+        node.dispatch()
         alive = [run for run in world.runs(RunState.CLAIMED, RunState.RUNNING) if run.task_id == task.id]
         assert len(alive) <= 1
         if running := node.active_runs.ids():

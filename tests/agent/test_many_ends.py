@@ -31,7 +31,7 @@ def node(world: World) -> HandNode:
 def start(world: World, node: HandNode, number: int) -> list[int]:
     """Let these many runs become due, and start them."""
     world.clock.forward(minutes=30)
-    started = node.take_turns()
+    started = node.dispatch()
     assert len(started) == number
     return started
 

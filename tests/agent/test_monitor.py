@@ -60,7 +60,7 @@ def test_runs_are_counted_from_their_starts_to_their_ends(world: World) -> None:
         world.add(name)
     node = world.node()
     world.clock.forward(minutes=1, seconds=2)
-    good, bad, _ = node.take_turns()
+    good, bad, _ = node.dispatch()
     node.warden.end(good)
     node.warden.end(bad, exit_code=1)
     node.receiver.receive(0.0)

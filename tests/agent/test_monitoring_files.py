@@ -57,7 +57,7 @@ def pages(database_url: str) -> Iterator[list[str]]:
         world.add(name, queue="mail")
     node = world.node()
     clock.forward(minutes=1)
-    node.take_turns()
+    node.dispatch()
     for run in world.runs(RunState.RUNNING):
         if run.task != "active":
             node.end(run.id)

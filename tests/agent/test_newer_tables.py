@@ -17,7 +17,7 @@ def test_nothing_is_claimed_from_newer_tables(world: World) -> None:
     node = world.node()
     world.clock.forward(minutes=1)
     upgrade(world)
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     assert node.dispatcher.closed
     assert [run.state for run in world.runs()] == [RunState.WAITING]
 

@@ -41,14 +41,14 @@ def test_a_start_writes_the_choice_of_the_task_and_of_the_settings(world: World)
     node = world.node(slots=8)
     node.heartbeat.step()
     world.clock.forward(minutes=1)
-    assert len(node.take_turns()) == 4
+    assert len(node.dispatch()) == 4
     assert stamps(world) == {"kept": "keep", "shop": "keep", "not-shop": None, "plain": None}
 
     settings.set("on-disconnect", "keep")
     world.add("later")
     node.heartbeat.step()
     world.clock.forward(minutes=1)
-    node.take_turns()
+    node.dispatch()
     assert stamps(world)["later"] == "keep"
     assert stamps(world)["plain"] is None, "a change counts for later starts"
 
@@ -58,25 +58,25 @@ def test_a_held_claim_gets_the_stamp_with_its_start(world: World) -> None:
     world.add("kept", "0 0 1 1 *", on_disconnect="keep", max_running=None)
     node = world.node(slots=1)
     world.clock.forward(minutes=1)
-    (first,) = node.take_turns()
+    (first,) = node.dispatch()
     for _ in range(3):
         world.crontab.run(world.crontab.get("kept"))
     node.end(first)
     node.recorder.step()
     for _ in range(3):
-        (run_id,) = node.take_turns()
+        (run_id,) = node.dispatch()
         assert stamps(world) == {"kept": "keep"}
         node.end(run_id)
         node.recorder.step()
-    assert not node.take_turns()
+    assert not node.dispatch()
 
 
-def test_a_start_has_to_begin_before_the_fence_of_its_own_renewal(world: World) -> None:
+def test_a_start_has_to_come_before_the_fence_of_its_own_renewal(world: World) -> None:
     world.add("backup")
     node = world.node(lease=60)
     world.clock.forward(minutes=1)
     sent = world.clock.boottime()
-    node.take_turns()
+    node.dispatch()
     assert [job.start_by for job in node.launched] == [sent + 50]
     assert [job.run_id for job in node.launched] == [each.id for each in world.runs(RunState.RUNNING)]
 
@@ -88,9 +88,9 @@ def test_a_start_with_a_lost_reply_keeps_its_time(world: World, monkeypatch: pyt
     sent = world.clock.boottime()
     lose_next_reply(node, monkeypatch)
     with pytest.raises(DatabaseError):
-        node.take_turns()
+        node.dispatch()
     world.clock.forward(seconds=20)
-    assert len(node.take_turns()) == 1
+    assert len(node.dispatch()) == 1
     assert [job.start_by for job in node.launched] == [sent + 50]
 
 
@@ -128,7 +128,7 @@ def cut_off(world: World, **fields: Any) -> tuple[HandNode, HandNode, Run, Run]:
     world.crontab.run(world.crontab.get("short"))
     node, other = world.node("web-1"), world.node("web-2")
     world.clock.forward(minutes=1)
-    node.take_turns()
+    node.dispatch()
     step(world, other, seconds=90)
     (backup,) = [run for run in world.runs() if run.task == "backup" and run.owner == node.id]
     (short,) = [run for run in world.runs() if run.task == "short" and run.owner == node.id]
@@ -147,7 +147,7 @@ def test_a_kept_run_of_a_dead_node_stays_and_holds_its_place(world: World) -> No
     assert backup.state is RunState.RUNNING
     assert (backup.started_at, backup.unheard_since) == (NINE + timedelta(minutes=1),) * 2
     assert backup.lost_after == NINE + timedelta(minutes=1, seconds=600 + 6 + 10 + 120)
-    other.take_turns()
+    other.dispatch()
     (skipped,) = [run for run in world.runs(RunState.SKIPPED) if run.task == "backup"]
     assert (skipped.skip_code, skipped.caused_by) == (SkipCode.OVERLAP, backup.id)
     assert not [run for run in world.runs() if run.trigger is Trigger.RETRY]
@@ -158,7 +158,7 @@ def test_what_the_row_says_counts_not_the_task_as_it_is_now(world: World) -> Non
     world.add("stopped", on_disconnect="stop")
     node, other = world.node("web-1"), world.node("web-2")
     world.clock.forward(minutes=1)
-    node.take_turns()
+    node.dispatch()
     world.crontab.edit(world.crontab.get("kept"), {"on_disconnect": "stop"})
     world.crontab.edit(world.crontab.get("stopped"), {"on_disconnect": "keep"})
     step(world, other, seconds=90)
@@ -183,27 +183,27 @@ def test_a_node_with_a_kept_run_goes_on_under_its_id(world: World) -> None:
     assert world.run(backup.id).state is RunState.SUCCEEDED
     world.clock.forward(minutes=1)
     node.dispatcher.look_again()
-    assert node.take_turns(), "it takes runs again"
+    assert node.dispatch(), "it takes runs again"
 
 
 def test_a_node_without_a_kept_run_is_another_one_from_then_on(world: World) -> None:
     world.add("short")
     node, other = world.node("web-1"), world.node("web-2")
     world.clock.forward(minutes=1)
-    node.take_turns()
+    node.dispatch()
     step(world, other, seconds=90)
     with pytest.raises(Fenced):
         node.heartbeat.step()
     node.dispatcher.look_again()
     with pytest.raises(Fenced):
-        node.take_turns()
+        node.dispatch()
 
 
 def test_a_node_that_signed_off_or_is_unknown_is_not_taken_back(world: World) -> None:
     world.add("backup", on_disconnect="keep")
     node = world.node("web-1")
     world.clock.forward(minutes=1)
-    node.take_turns()
+    node.dispatch()
     with world.database.write() as connection:
         connection.execute(update(tables.nodes).values(died_at=NINE, died_how="stopped"))
     with pytest.raises(Fenced):
@@ -230,7 +230,7 @@ def test_the_dispatcher_of_a_dead_node_waits_for_the_heartbeat(world: World) -> 
     assert node.dispatcher.step() > 0
     assert node.wakes == [True]
     node.heartbeat.step()
-    (run_id,) = node.take_turns()
+    (run_id,) = node.dispatch()
     assert world.run(run_id).task == "short"
     assert world.run(backup.id).unheard_since is None
 
@@ -264,11 +264,11 @@ def test_a_start_without_a_reply_is_kept_work(world: World, monkeypatch: pytest.
     sent = world.clock.boottime()
     lose_next_reply(node, monkeypatch)
     with pytest.raises(DatabaseError):
-        node.take_turns()
+        node.dispatch()
     step(world, other, seconds=90)
     node.heartbeat.step()
     assert is_alive(world, node)
-    node.take_turns()
+    node.dispatch()
     assert [job.start_by for job in node.launched] == [sent + 50], "too late: the warden refuses it"
 
 
@@ -319,7 +319,7 @@ def test_without_a_timeout_it_waits(world: World) -> None:
     world.add("backup", on_disconnect="keep")
     node, other = world.node("web-1"), world.node("web-2")
     world.clock.forward(minutes=1)
-    (run_id,) = node.take_turns()
+    (run_id,) = node.dispatch()
     step(world, other, seconds=3600)
     run = world.run(run_id)
     assert (run.state, run.lost_after) == (RunState.RUNNING, None)
@@ -334,7 +334,7 @@ def test_the_next_agent_of_the_spool_settles_what_left_no_end(world: World, tmp_
     world.add("short")
     node = world.node("web-1")
     world.clock.forward(minutes=1)
-    node.take_turns()
+    node.dispatch()
     directory = tmp_path / "spool"
     Spool.make(directory, node.id).close()
     Spool.make(directory, "web-9-0badcafe").close()

@@ -29,7 +29,7 @@ def beat(world: World, *nodes: HandNode, times: int = 1) -> None:
 
 def start_one(world: World, node: HandNode) -> int:
     world.clock.forward(minutes=1)
-    (run_id,) = node.take_turns()
+    (run_id,) = node.dispatch()
     return run_id
 
 
@@ -104,7 +104,7 @@ def test_a_node_whose_database_went_back_repeats_no_id_and_keeps_no_run_open(wor
     backup.restore()
 
     world.clock.forward(minutes=1)
-    assert node.take_turns() == []  # nothing is claimed before a beat has looked into it
+    assert node.dispatch() == []  # nothing is claimed before a beat has looked into it
     assert node.doubts
     node.heartbeat.step()
     assert node.killed == [after]
@@ -114,7 +114,7 @@ def test_a_node_whose_database_went_back_repeats_no_id_and_keeps_no_run_open(wor
     node.active_runs.remove([after])
     beat(world, node, times=2)
     assert world.run(before).state is RunState.LOST
-    started = node.take_turns()
+    started = node.dispatch()
     assert started
     assert min(started) > after + GAP
     assert not world.runs(RunState.CLAIMED)
@@ -162,7 +162,7 @@ def test_an_agent_that_starts_after_a_restore_remembers_the_ids(world: World, tm
     (epoch,) = declared(world)
     assert (epoch["ids"], epoch["renumbered"]) == (500 + GAP, 1)
     world.clock.forward(minutes=1)
-    assert node.take_turns() == [500 + GAP + 1]
+    assert node.dispatch() == [500 + GAP + 1]
 
 
 def test_what_could_have_been_started_gets_a_new_id(world: World) -> None:
@@ -180,7 +180,7 @@ def test_what_could_have_been_started_gets_a_new_id(world: World) -> None:
     assert (epoch.before, epoch.renumbered) == (1, 1)
     (run,) = world.runs(RunState.WAITING)
     assert run.id == epoch.beyond + 1
-    assert world.node().take_turns() == [run.id]
+    assert world.node().dispatch() == [run.id]
 
 
 def test_an_epoch_that_was_rolled_back_is_declared_again(world: World) -> None:
@@ -215,11 +215,11 @@ def test_another_timeline_of_the_server_is_noticed_before_the_next_claim(
     monkeypatch.setattr(world.database, "timeline", lambda _: "00000002")
     world.database.close()
     world.clock.forward(minutes=1)
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     node.heartbeat.step()
     (epoch,) = declared(world)
     assert epoch["timeline"] == "00000002"
-    assert len(node.take_turns()) == 1
+    assert len(node.dispatch()) == 1
     beat(world, node, times=2)
     assert len(declared(world)) == 1
 

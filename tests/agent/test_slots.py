@@ -26,7 +26,7 @@ def busy_node(world: World, tasks: int, slots: int) -> tuple[HandNode, list[int]
         world.add(f"task-{number}")
     node = world.node(slots=slots)
     world.clock.forward(minutes=1)
-    started = node.take_turns()
+    started = node.dispatch()
     assert len(started) == slots
     return node, started
 
@@ -34,11 +34,11 @@ def busy_node(world: World, tasks: int, slots: int) -> tuple[HandNode, list[int]
 def test_a_slot_is_used_again_before_the_end_of_its_run_is_recorded(world: World) -> None:
     node, first = busy_node(world, tasks=6, slots=2)
     node.end(*first)
-    second = node.take_turns()
+    second = node.dispatch()
     assert len(second) == 2
     assert len(world.runs(RunState.RUNNING)) == 4
     node.end(*second)
-    third = node.take_turns()
+    third = node.dispatch()
     assert len(third) == 2
     node.recorder.step()
     assert {run.id for run in world.runs(RunState.SUCCEEDED)} == {*first, *second}
@@ -56,7 +56,7 @@ def test_the_next_runs_start_while_ends_cannot_be_recorded(
             node.end(*started)
             with pytest.raises(DatabaseError):
                 node.recorder.step()
-            started = node.take_turns()
+            started = node.dispatch()
             assert len(started) == 2
     node.recorder.step()
     assert len(world.runs(RunState.SUCCEEDED)) == 4
@@ -66,12 +66,12 @@ def test_with_too_many_unrecorded_ends_nothing_starts(world: World, monkeypatch:
     monkeypatch.setattr(running, "MOST_UNRECORDED", 4)
     node, started = busy_node(world, tasks=8, slots=2)
     node.end(*started)
-    started = node.take_turns()
+    started = node.dispatch()
     node.end(*started)
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     assert node.dispatcher.is_held_up
     node.recorder.step()
-    assert len(node.take_turns()) == 2
+    assert len(node.dispatch()) == 2
 
 
 def test_no_slot_is_free_while_an_end_is_unrecorded_for_too_long() -> None:
@@ -89,12 +89,12 @@ def test_no_slot_is_free_while_an_end_is_unrecorded_for_too_long() -> None:
 def test_a_task_is_not_skipped_because_its_ended_run_is_not_recorded_yet(world: World) -> None:
     node, (first,) = busy_node(world, tasks=1, slots=1)
     world.clock.forward(minutes=1)
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     node.end(first)
-    assert node.take_turns() == []
+    assert node.dispatch() == []
     assert world.runs(RunState.SKIPPED) == []
     node.recorder.step()
-    (second,) = node.take_turns()
+    (second,) = node.dispatch()
     assert world.run(second).scheduled_for == NINE + timedelta(minutes=2)
 
 
@@ -102,7 +102,7 @@ def test_for_other_nodes_a_run_is_alive_until_its_end_is_recorded(world: World) 
     node, (first,) = busy_node(world, tasks=1, slots=1)
     world.clock.forward(minutes=1)
     node.end(first)
-    assert world.node("other").take_turns() == []
+    assert world.node("other").dispatch() == []
     (skipped,) = world.runs(RunState.SKIPPED)
     assert skipped.reason == "overlap: the previous run is still alive"
 
@@ -113,7 +113,7 @@ def test_a_task_without_a_limit_need_not_wait_for_the_record(world: World) -> No
     for _ in range(3):
         world.crontab.run(task)
     for _ in range(3):
-        (run_id,) = node.take_turns()
+        (run_id,) = node.dispatch()
         node.end(run_id)
     assert len(world.runs(RunState.RUNNING)) == 3
 
@@ -143,7 +143,7 @@ def test_an_unrecorded_end_is_no_difference_between_node_and_database(world: Wor
 def test_a_node_that_dies_with_unrecorded_ends_leaves_them_to_its_spool(world: World) -> None:
     node, started = busy_node(world, tasks=4, slots=2)
     node.end(*started)
-    node.take_turns()
+    node.dispatch()
     node.recorder.leave_to_spool()
     assert node.active_runs.ids().isdisjoint(started)
     assert node.warden.forgotten == []

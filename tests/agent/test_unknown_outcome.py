@@ -34,7 +34,7 @@ def lose_the_next_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 def begin(world: World, node: HandNode) -> int:
     world.add("dump", "*/30 * * * *")
     world.clock.forward(minutes=30)
-    [run_id] = node.take_turns()
+    [run_id] = node.dispatch()
     node.end(run_id)
     return run_id
 

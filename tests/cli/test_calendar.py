@@ -166,7 +166,7 @@ def test_entries_come_from_files_too(sqlite: Dcron, tmp_path: Path) -> None:
     assert days == ["2027-01-05", "2027-01-06", "2027-01-15", "2027-01-31"]
 
 
-def test_every_bad_entry_is_told_with_its_line_and_nothing_is_written(sqlite: Dcron, tmp_path: Path) -> None:
+def test_every_bad_entry_is_named_with_its_line_and_nothing_is_written(sqlite: Dcron, tmp_path: Path) -> None:
     bad = tmp_path / "bad"
     bad.write_text("2027-01-01\n2027-02-30\n\n\x1b[31m\nRRULE:FREQ=NEVER\n")
     refused = sqlite("calendar", "add", "x", f"@{bad}", "soon")
@@ -224,7 +224,7 @@ def test_replacing_a_calendar_in_use_asks_on_a_terminal(sqlite: Dcron) -> None:
     assert sqlite.done("calendar", "view", "x", "--json").json["weekdays"] == ["sun"]
 
 
-def test_a_calendar_that_can_no_longer_be_read_is_told_beside_the_others(dcron: Dcron) -> None:
+def test_a_calendar_that_cannot_be_read_is_listed_beside_the_others(dcron: Dcron) -> None:
     dcron.done("calendar", "add", "old", "RRULE:FREQ=MONTHLY;BYDAY=5MO")
     dcron.done("calendar", "add", "new", "sat")
     dcron.done("add", "-n", "job", "--except", "old", "@daily", "x")
@@ -258,7 +258,7 @@ def test_the_real_command_knows_calendars(sqlite: Dcron) -> None:
     assert real("calendar", "add", "x", "sat", url=sqlite.url).out == "added  x: sat\n"
 
 
-def test_a_calendar_is_named_by_a_beginning_that_no_other_has(dcron: Dcron) -> None:
+def test_a_calendar_is_named_by_a_unique_prefix(dcron: Dcron) -> None:
     for name in ("free", "free-days", "holidays"):
         dcron.done("calendar", "add", name, "sat")
     assert dcron.done("calendar", "view", "hol", "--json").json["name"] == "holidays"
@@ -274,6 +274,6 @@ def test_a_calendar_is_named_by_a_beginning_that_no_other_has(dcron: Dcron) -> N
     assert (empty.code, "cannot be a calendar's name" in empty.err) == (2, True)
 
 
-def test_a_mistake_in_a_calendar_is_told_as_it_was_typed(sqlite: Dcron) -> None:
+def test_a_mistake_in_a_calendar_is_shown_as_it_was_typed(sqlite: Dcron) -> None:
     assert "'13-45' is not a date" in sqlite("calendar", "add", "bad", "13-45").err
     assert "'' cannot be a calendar's name" in sqlite("calendar", "add", "", "12-25").err

@@ -98,7 +98,7 @@ def test_info_shows_yes_no_and_times_as_people_read_them(dcron: Dcron) -> None:
     assert ("2027-06-01 00:00:00 UTC" in shown, "2027-06-01T" in shown) == (True, False)
 
 
-def test_info_tells_what_there_is(dcron: Dcron) -> None:
+def test_info_shows_the_database(dcron: Dcron) -> None:
     dcron.done("add", "@daily", "ls")
     info = dcron.done("info", "--json").json
     assert (info["version"], info["schema"], info["tasks"]) == (__version__, SCHEMA_VERSION, 1)
@@ -257,7 +257,7 @@ def test_tables_that_are_not_ours_are_left_alone(fresh: Dcron) -> None:
     assert_fails(fresh, "not dcron's", ["list"], ["db", "init"], ["db", "upgrade"])
 
 
-def test_a_directory_that_is_not_there_is_made_for_nobody_who_named_it(
+def test_a_missing_directory_that_was_named_is_not_made(
     sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()

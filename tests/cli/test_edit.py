@@ -102,7 +102,7 @@ def test_what_would_change_is_shown_and_without_a_terminal_needs_force(
     assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_the_next_runs_before_and_after_tell_what_a_clock_change_does(
+def test_the_next_runs_before_and_after_say_what_a_clock_change_does(
     sqlite: Dcron, editor: MakeEditor
 ) -> None:
     rule = "RRULE:FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU;BYHOUR=1;BYMINUTE=30;BYSECOND=0"
@@ -161,7 +161,7 @@ def test_deleting_all_text_of_one_task_is_refused(sqlite: Dcron, editor: MakeEdi
     assert len(sqlite.done("list", "--json").json) == 3
 
 
-def test_mistakes_are_told_with_the_place_in_the_text_that_is_kept(
+def test_mistakes_are_shown_with_their_place_in_the_text_that_is_kept(
     dcron: Dcron, editor: MakeEditor, left: Callable[[], list[Path]]
 ) -> None:
     three(dcron)
@@ -251,7 +251,7 @@ def test_an_editor_that_fails_changes_nothing(
 
 
 @pytest.mark.slow
-def test_a_line_that_somebody_overtakes_is_a_conflict_with_both_versions_kept(
+def test_a_task_changed_meanwhile_is_a_conflict_with_both_versions_kept(
     dcron: Dcron, editor: MakeEditor, left: Callable[[], list[Path]]
 ) -> None:
     three(dcron)
@@ -284,7 +284,7 @@ def test_a_text_outlives_the_database(
 
 
 @pytest.mark.slow
-def test_what_others_did_to_other_lines_is_no_conflict(dcron: Dcron, editor: MakeEditor) -> None:
+def test_what_others_did_to_other_tasks_is_no_conflict(dcron: Dcron, editor: MakeEditor) -> None:
     three(dcron)
     editor(
         f"subprocess.run([{str(DCRON)!r}, 'set', 'b', '--timeout', '5m'], check=True)\n"
@@ -360,7 +360,9 @@ def test_without_a_choice_the_usual_editors_are_looked_for(
     assert (f"this is {present[0]}" if present else "set $EDITOR") in answer.out
 
 
-def test_the_line_is_told_to_what_a_link_leads_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_is_passed_to_an_editor_behind_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "vim.basic").write_text('#!/bin/sh\necho "$@" > "$2.words"\n')
     (tmp_path / "vim.basic").chmod(0o755)
     (tmp_path / "editor").symlink_to(tmp_path / "vim.basic")

@@ -16,7 +16,7 @@ from dcron.schedule.zones import zone
 from dcron.services.crontab import Crontab
 from dcron.store.nodes import rows as nodes
 from tests.support.cli import Dcron
-from tests.support.definitions import line
+from tests.support.definitions import definition
 from tests.support.statistics import ended_run, insert_runs
 from tests.unit.policy.test_load import node
 
@@ -40,10 +40,10 @@ def crowd(sqlite: Dcron) -> Dcron:
     """Twelve tasks of one minute, each a minute long, one that overlaps, and an agent with three slots."""
     sqlite.environment["TZ"] = "Europe/Berlin"
     minute = (datetime.now(UTC) + timedelta(minutes=90)).minute // 5 * 5 + 2  # not with `etl`
-    dumps = [line(f"{minute} */6 * * *", f"dump-{number:02}") for number in range(12)]
+    dumps = [definition(f"{minute} */6 * * *", f"dump-{number:02}") for number in range(12)]
     with opened(sqlite) as database:
         crontab = Crontab(database, "ann@desk")
-        crontab.import_tasks([*dumps, line("*/5 * * * *", "etl")])
+        crontab.import_tasks([*dumps, definition("*/5 * * * *", "etl")])
         rows = [
             ended_run(datetime.now(UTC), seconds=400 if each.name == "etl" else 60, task_id=each.id)
             for each in crontab.tasks()

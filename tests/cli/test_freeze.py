@@ -115,7 +115,7 @@ def test_frozen_starts_of_all_tasks_are_counted_and_not_listed(sqlite: Dcron) ->
     assert shown.splitlines()[-1].split() == ["and", "others", "frozen", "until", "`dcron", "thaw`"]
 
 
-def test_the_end_of_a_freeze_is_after_its_begin(sqlite: Dcron) -> None:
+def test_the_end_of_a_freeze_is_after_its_start(sqlite: Dcron) -> None:
     sqlite.done("db", "init")
     frozen = sqlite.done("freeze", "--from", "2099-01-01", "--until", "+2h", "--json").json
     begin, end = (datetime.fromisoformat(frozen[key]) for key in ("from_at", "until_at"))

@@ -25,7 +25,7 @@ def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("more", [(), ("-n",)])
-def test_root_has_to_say_whose_the_lines_are(
+def test_root_has_to_say_whose_the_tasks_are(
     sqlite: Dcron, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
@@ -36,7 +36,7 @@ def test_root_has_to_say_whose_the_lines_are(
     assert "as root" in sqlite.done("import", "-", "--user", "root", *more, stdin=LINE).out
 
 
-def test_a_line_may_be_left_to_the_agent_s_account(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_may_be_left_to_the_agent_s_account(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert "added      report  as the account of its agent\n" in sqlite.done("import", "-", stdin=LINE).out
 
@@ -114,7 +114,7 @@ def test_an_export_changes_nothing(sqlite: Dcron) -> None:
     assert (refused.code, "1 changed" in refused.err) == (1, True)
 
 
-def test_lines_go_where_the_options_say(sqlite: Dcron) -> None:
+def test_tasks_go_where_the_options_say(sqlite: Dcron) -> None:
     lines = b"#dcron: name=a require=ssd\n0 9 * * * a\n"
     options = ("--every-node", "--require", "ssd", "--require", "zone=eu", "--user", OWN)
     sqlite.done("import", "-", *options, stdin=lines)

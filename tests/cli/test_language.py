@@ -167,7 +167,7 @@ def test_a_look_ahead_is_whole_and_a_terminal_gets_the_same(sqlite: Dcron) -> No
     assert "more than 7 starts" in cut.err
 
 
-def test_progress_is_told_after_a_second_and_wiped_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_after_a_second_and_wiped_out(monkeypatch: pytest.MonkeyPatch) -> None:
     from dcron.cli.output import progress
 
     written: list[str] = []

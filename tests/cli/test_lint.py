@@ -19,7 +19,7 @@ def test_a_clean_crontab_is_0(dcron: Dcron) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_doubtful_is_told_by_task_and_for_all_of_them(dcron: Dcron) -> None:
+def test_what_is_doubtful_is_shown_by_task_and_for_all_of_them(dcron: Dcron) -> None:
     dcron.done(
         "import",
         "-",
@@ -46,7 +46,7 @@ def test_what_is_doubtful_is_told_by_task_and_for_all_of_them(dcron: Dcron) -> N
     assert "3 warnings" in shown.err
 
 
-def test_an_order_that_can_never_be_is_told(sqlite: Dcron) -> None:
+def test_an_order_that_can_never_be_is_shown(sqlite: Dcron) -> None:
     for name, schedule in (("a", "0 0 1 1 *"), ("b", "@after a"), ("c", "@after b"), ("last", "@after c")):
         sqlite.done("add", "-n", name, schedule, "x")
     database = open_database(sqlite.url)
@@ -92,7 +92,7 @@ def test_a_one_off_that_is_past_is_no_mistake(sqlite: Dcron) -> None:
     assert sqlite.done("lint", "--json").json == []
 
 
-def test_a_file_is_told_line_by_line_without_a_database(sqlite: Dcron, tmp_path: Path) -> None:
+def test_a_file_is_checked_line_by_line_without_a_database(sqlite: Dcron, tmp_path: Path) -> None:
     file = tmp_path / "crontab"
     file.write_text("30 2 * * * fine\nMAILTO=ops\n* 3 * * * thrice\n0 0 30 2 * never\n@after warm warm\n")
     sqlite.url = "postgresql://nobody@127.0.0.1:1/none"

@@ -152,7 +152,7 @@ def test_failed_pages_through_the_failed_alone(dcron: Dcron, monkeypatch: pytest
 
 
 @pytest.mark.slow
-def test_runs_and_view_tell_of_further_attempts(sqlite: Dcron) -> None:
+def test_runs_and_view_show_further_attempts(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "flaky", "--tries", "3", "--backoff", "30m", "@yearly", "exit 7")
     run_once(sqlite, "flaky")
     assert "retry 2/3" in sqlite.done("runs", "flaky").out
@@ -194,7 +194,7 @@ def test_an_event_starts_the_tasks_that_wait_for_it(dcron: Dcron, tmp_path: Path
     assert all(run["event"] == other["event"]["id"] for run in other["runs"])
 
 
-def test_an_event_that_nobody_waits_for_is_taken_in_and_said_so(dcron: Dcron) -> None:
+def test_an_event_without_tasks_is_accepted_and_said_so(dcron: Dcron) -> None:
     emitted = dcron.done("emit", "deploy")
     assert (emitted.out, emitted.err) == ("", "no task waits for this event\n")
 

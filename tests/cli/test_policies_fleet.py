@@ -121,7 +121,7 @@ def test_what_no_agent_can_take_says_so(sqlite: Dcron) -> None:
 
 
 @pytest.mark.slow
-def test_where_all_agents_drain_nobody_is_told_to_start_one(sqlite: Dcron) -> None:
+def test_where_all_agents_drain_no_advice_says_to_start_one(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "one", "@yearly", "true")
     with agent(sqlite):
         assert sqlite.done("run", "one").err == ""

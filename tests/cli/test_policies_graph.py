@@ -36,7 +36,7 @@ def test_each_step_needs_only_those_before_it() -> None:
     assert steps({}) == []
 
 
-def test_a_circle_that_somebody_wrote_by_hand_is_one_step() -> None:
+def test_a_circle_written_by_hand_is_one_step() -> None:
     circle = {"a": ("c",), "b": ("a",), "c": ("b",), "d": ("c",), "z": ()}
     assert steps(circle) == [["z"], ["a", "b", "c", "d"]]
     assert "[b]" in " ".join(graph_lines(circle, "b"))

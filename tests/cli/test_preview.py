@@ -61,7 +61,7 @@ def test_a_person_reads_what_the_clock_change_does(nowhere: Dcron) -> None:
     assert "2027-10-31" in shown.err  # the change after that, far beyond the lines asked for
 
 
-def test_a_run_that_is_lost_between_the_lines_is_told(nowhere: Dcron) -> None:
+def test_an_occurrence_that_a_clock_change_drops_is_shown(nowhere: Dcron) -> None:
     words = ["-z", "Europe/Berlin", "--gap", "skip", "--from", "2027-03-20T12:00"]
     weekly = nowhere.done("preview", "30 2 * * 0", *words, "-n", "2")
     assert weekly.out.splitlines()[-1].strip() == "02:30 does not exist on 2027-03-28: no run"
@@ -186,7 +186,7 @@ def test_the_whole_crontab_is_merged_with_its_busiest_minutes(dcron: Dcron) -> N
     ]
 
 
-def test_the_cases_of_the_schedule_come_out_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_documented_cases_are_what_preview_prints(capsys: pytest.CaptureFixture[str]) -> None:
     path = Path(__file__).parents[1] / "data" / "dst_cases.jsonl"
     cases = [json.loads(line) for line in path.read_text().splitlines()][::10]
     for case in cases:

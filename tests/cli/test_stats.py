@@ -54,7 +54,7 @@ def test_json_has_both_spans(history: Dcron) -> None:
 @pytest.mark.parametrize(
     ("order", "first"), [("slow", "slow"), ("trend", "slow"), ("failing", "bad"), ("late", "bad")]
 )
-def test_orders_begin_with_the_worst(history: Dcron, order: str, first: str) -> None:
+def test_the_worst_comes_first_in_each_order(history: Dcron, order: str, first: str) -> None:
     assert history.done("stats", "--since", "1h", "--sort", order, "--json").json[0]["name"] == first
 
 

@@ -11,7 +11,7 @@ from tests.support.cli import Dcron, on_terminal
 
 
 @pytest.mark.slow
-def test_without_a_time_it_tells_of_the_last_run_and_the_next(dcron: Dcron) -> None:
+def test_without_a_time_it_explains_the_last_run_and_the_next(dcron: Dcron) -> None:
     dcron.done("add", "-n", "backup", "-z", "UTC", "@yearly", "exit 3")
     dcron.done("run", "backup")
     dcron.run_due()

@@ -203,7 +203,7 @@ def test_a_late_run_stays_late_when_its_node_goes(stage: WatchedStage) -> None:
     stage.forward(minutes=12)
     assert stage.look() == [f"late task:{task.id}"]
     stage.sign_off(with_mail)
-    stage.set_line(task.id, require=["gpu"])
+    stage.set_task(task.id, require=["gpu"])
     for _ in range(3):
         stage.forward(minutes=6)
         assert stage.look() == [f"late task:{task.id}"]

@@ -86,7 +86,7 @@ def test_tasks_are_added_with_their_owner_and_their_first_runs(stage: Stage) -> 
     assert names(plan.added) == ["a", "b"]
     task = stage.crontab.get("a")
     assert (task.source, task.applied) == (SHOP, digest(task))
-    assert stage.turn(task)
+    assert stage.next_run(task)
     assert len({each.batch for each in History(stage.crontab).changes(10)}) == 1
 
 
@@ -172,7 +172,7 @@ def test_a_conflict_names_the_last_change_of_each_field(stage: Stage) -> None:
     edit(stage, "a", actor="eve@web-2", timeout=60.0, queue="fast")
     edit(stage, "a", actor="bob@web-1", note="hung at 3", timeout=90.0)
     edit(stage, "a", actor="eve@web-2", queue="slow", tries=3)
-    stage.set_line(task.id, command="false", version=task.version + 4)
+    stage.set_task(task.id, command="false", version=task.version + 4)
     check = Apply(stage.crontab).check
     (conflict,) = check(source(definition("a", timeout=5.0)), Request(SHOP)).conflicts
     assert conflict.edit
@@ -189,7 +189,7 @@ def test_a_conflict_names_the_last_change_of_each_field(stage: Stage) -> None:
 
 def test_a_change_with_plain_sql_is_a_conflict_too(stage: Stage) -> None:
     (task,) = owned(stage, definition("a"))
-    stage.set_line(task.id, command="false")
+    stage.set_task(task.id, command="false")
     with pytest.raises(Conflict, match="plain SQL"):
         apply(stage, source(definition("a", timeout=5.0)))
 
@@ -215,7 +215,7 @@ def test_a_change_by_hand_that_the_file_has_too_is_noted(stage: Stage) -> None:
     assert not apply(stage, source(definition("a", timeout=60.0))).writes
 
 
-def test_a_task_of_nobody_is_refused_unless_it_is_adopted(stage: Stage) -> None:
+def test_a_task_without_a_source_is_refused_unless_it_is_adopted(stage: Stage) -> None:
     stage.task("a")
     for same in (definition("a"), definition("a", timeout=5.0)):
         with pytest.raises(Refused, match="a that belongs to no source; --adopt"):
@@ -396,7 +396,7 @@ def test_a_dry_run_tries_the_writes_and_leaves_nothing(stage: Stage) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("other", ["set", "rm", "add", "source"])
-def test_whoever_is_first_is_not_overwritten(stage: Stage, other: str) -> None:
+def test_the_first_change_is_not_overwritten(stage: Stage, other: str) -> None:
     (task,) = owned(stage, definition("a"))
     service = Apply(stage.crontab.acting("apply"))
     plan = service.check(source(definition("a", timeout=5.0), definition("b")), Request(SHOP))
@@ -408,7 +408,7 @@ def test_whoever_is_first_is_not_overwritten(stage: Stage, other: str) -> None:
         case "add":
             stage.task("b")
         case "source":
-            stage.set_line(task.id, source="web/cron")
+            stage.set_task(task.id, source="web/cron")
     with pytest.raises((Conflict, NotFound)):
         service.apply(plan)
     assert {task.timeout for task in stage.crontab.tasks()} <= {None, 60.0}
@@ -431,7 +431,7 @@ def test_not_every_text_can_name_a_source(stage: Stage, name: str) -> None:
         Apply(stage.crontab).check([], Request(name))
 
 
-def test_a_row_that_cannot_be_read_is_a_conflict_that_overwrite_mends(stage: Stage) -> None:
+def test_a_row_that_cannot_be_read_is_a_conflict_that_overwrite_repairs(stage: Stage) -> None:
     (task,) = owned(stage, definition("a"))
     stage.sql("UPDATE crontab SET env = '[1, 2]' WHERE id = :id", id=task.id)
     with pytest.raises(Conflict):

@@ -84,7 +84,7 @@ def test_the_deadline_of_the_past_is_over_and_counts_no_more(stage: Stage, launc
     assert [run.scheduled_for for run in stage.take(stage.node())] == [at("11:00")]
 
 
-def test_calendars_and_the_lines_window_are_respected(stage: Stage, launching: Triggers) -> None:
+def test_calendars_and_the_task_s_window_are_respected(stage: Stage, launching: Triggers) -> None:
     Calendars(stage.crontab).put(Calendar("rest", weekdays=frozenset({5, 6})))
     window = at("09:00").replace(month=5, day=27)
     task = stage.task("report", "0 9 * * *", except_calendar="rest", not_before=window)
@@ -126,7 +126,7 @@ def test_a_span_that_ends_before_it_begins_is_refused(stage: Stage, launching: T
         launching.backfill(task, at("13:00"), at("14:00"))
 
 
-def test_a_paused_lines_backfill_waits_for_it(stage: Stage, launching: Triggers) -> None:
+def test_a_paused_task_s_backfill_waits_for_it(stage: Stage, launching: Triggers) -> None:
     task = stage.crontab.pause(stage.task("load", "0 * * * *"))
     launching.backfill(task, at("10:00"), at("11:00"))
     node = stage.node()
@@ -146,9 +146,7 @@ def test_one_that_fails_is_tried_again_behind_todays_work(stage: Stage, launchin
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue"])
-def test_a_turn_of_today_goes_before_what_is_made_up_for(
-    stage: Stage, launching: Triggers, overlap: str
-) -> None:
+def test_a_run_of_today_goes_before_a_backfill(stage: Stage, launching: Triggers, overlap: str) -> None:
     task, node = stage.task("load", overlap=overlap), stage.node(lease=3600.0)
     launching.backfill(task, at("11:00"), at("11:55"))
     (past,) = stage.take(node)
@@ -164,15 +162,13 @@ def test_a_turn_of_today_goes_before_what_is_made_up_for(
     assert times(stage, task, RunState.SKIPPED) == []
 
 
-def test_what_is_made_up_for_of_a_paused_line_waits_for_the_end_of_the_pause(
-    stage: Stage, launching: Triggers
-) -> None:
+def test_a_paused_task_s_backfill_waits_for_the_end_of_the_pause(stage: Stage, launching: Triggers) -> None:
     task, node = stage.task("load"), stage.node()
     task = stage.crontab.pause(task, "maintenance")
     launching.backfill(task, at("11:00"), at("11:25"))
     assert {run.blocked for run in held_back(stage, task)} == {Block.PAUSED}
     assert stage.take(node) == []
-    stage.crontab.resume(stage.line(task.id))
+    stage.crontab.resume(stage.saved(task.id))
     (run,) = stage.take(node)
     assert run.trigger is Trigger.BACKFILL
     assert {each.blocked for each in held_back(stage, task)} == {Block.LIMIT}

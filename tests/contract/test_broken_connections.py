@@ -175,7 +175,7 @@ def driver_errors_caught() -> Iterator[tuple[Path, str]]:
                     yield path.relative_to(SOURCES), ast.unparse(node)
 
 
-def test_whoever_catches_a_drivers_error_asks_what_it_says() -> None:
+def test_code_that_catches_a_driver_s_error_asks_what_it_says() -> None:
     """A statement on a broken connection raises something else, which ends the agent."""
     for path, handler in driver_errors_caught():
         assert path.parts[0] == "database", path

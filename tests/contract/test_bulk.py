@@ -29,7 +29,7 @@ def test_tasks_that_others_changed_meanwhile_are_left_alone(shop: Stage) -> None
     result = Bulk(shop.crontab.acting()).pause([(task, None) for task in chosen], "moving")
     assert [task.name for task in result.done] == ["t0", "t2", "t3", "t4", "t6"]
     assert {name: type(error) for name, error in result.left.items()} == {"t1": Conflict, "t5": NotFound}
-    assert shop.line(chosen[1].id).enabled
+    assert shop.saved(chosen[1].id).enabled
     paused = [change for change in History(shop.crontab).changes(20) if change.action == "pause"]
     assert len(paused) == 5
     assert len({change.batch for change in paused}) == 1
@@ -42,8 +42,8 @@ def test_one_that_is_refused_does_not_stop_the_others(shop: Stage) -> None:
     )
     assert len(result.done) == 6
     assert isinstance(result.left["t1"], UsageError)
-    assert shop.line(chosen[6].id).timeout == 5.0
-    assert shop.line(chosen[1].id).timeout is None
+    assert shop.saved(chosen[6].id).timeout == 5.0
+    assert shop.saved(chosen[1].id).timeout is None
 
 
 def test_upstream_tasks_are_removed_after_their_downstream_tasks(shop: Stage) -> None:

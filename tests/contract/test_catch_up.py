@@ -60,7 +60,7 @@ def test_what_is_passed_over_says_why_and_which(stage: Stage) -> None:
     ]
 
 
-def test_a_turn_that_is_a_little_late_is_not_missed(stage: Stage) -> None:
+def test_a_run_that_is_a_little_late_is_not_missed(stage: Stage) -> None:
     stage.task("backup", catch_up="skip")
     stage.now = at("12:11")
     assert run_all(stage, stage.node()) == ["12:10"]
@@ -83,7 +83,7 @@ def test_all_are_made_up_for_one_after_the_other_though_they_overlap(stage: Stag
     assert len(reasons(stage, task)) == 1, "what is on time overlaps as ever"
 
 
-def test_the_backlog_is_bounded_by_the_moment_it_was_found(stage: Stage) -> None:
+def test_the_backlog_ends_when_it_was_found(stage: Stage) -> None:
     """Else a line that runs longer than its period would catch up for ever."""
     task, node = stage.task("backup", catch_up="all"), stage.node()
     stage.now = at("12:35")
@@ -95,7 +95,7 @@ def test_the_backlog_is_bounded_by_the_moment_it_was_found(stage: Stage) -> None
     assert run_all(stage, node) == ["12:20", "12:30", "12:40", "12:50", "13:00"]
 
 
-def test_a_made_up_turn_that_its_node_gave_back_is_told_once(stage: Stage) -> None:
+def test_a_caught_up_run_that_its_node_released_is_recorded_once(stage: Stage) -> None:
     task, node = stage.task("backup"), stage.node()
     stage.now = at("12:35")
     for _ in range(3):
@@ -105,7 +105,7 @@ def test_a_made_up_turn_that_its_node_gave_back_is_told_once(stage: Stage) -> No
     assert times(stage, task, RunState.SKIPPED) == ["12:20"]
 
 
-def test_a_week_of_downtime_is_two_rows_a_line(stage: Stage) -> None:
+def test_a_week_of_downtime_is_two_rows_a_task(stage: Stage) -> None:
     lines: list[Task] = [stage.task(f"line-{number}") for number in range(5)]
     stage.forward(days=7)
     node = stage.node()
@@ -127,9 +127,9 @@ def test_the_latest_occurrence_that_its_calendar_allows_is_made_up_for(stage: St
     assert "(2 occurrences, 2027-06-03T09:00:00Z to 2027-06-04T09:00:00Z)" in message
 
 
-def test_starts_are_spread_the_same_way_on_every_node_and_told_before(stage: Stage) -> None:
+def test_starts_are_spread_the_same_way_on_every_node_and_shown_before(stage: Stage) -> None:
     task = stage.task("backup", "0 * * * *", jitter=600.0)
-    turn = stage.turn(task)
+    turn = stage.next_run(task)
     assert turn
     assert turn.scheduled_for == at("13:00")
     assert at("13:00") <= turn.due_at < at("13:10")
@@ -169,10 +169,10 @@ def test_jitter_is_not_lateness(stage: Stage) -> None:
     assert reasons(stage, task) == []
 
 
-def test_an_occurrence_that_its_jitter_holds_back_is_told_when_a_pause_takes_it(stage: Stage) -> None:
+def test_an_occurrence_held_back_by_jitter_is_recorded_when_a_pause_takes_it(stage: Stage) -> None:
     task = stage.task("backup", "0 * * * *", jitter=3000.0)
     stage.now = at("13:00:01")
-    turn = stage.turn(task)
+    turn = stage.next_run(task)
     assert turn
     assert turn.due_at > stage.now
     task = stage.crontab.pause(task)

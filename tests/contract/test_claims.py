@@ -22,7 +22,7 @@ def due_task(stage: Stage, name: str = "backup", **fields: Any) -> Task:
     return task
 
 
-def test_a_turn_is_claimed_started_and_finished(stage: Stage) -> None:
+def test_a_run_is_claimed_started_and_finished(stage: Stage) -> None:
     task, node = stage.task("backup"), stage.node()
     assert stage.claim(node) == []
 
@@ -72,9 +72,9 @@ def test_a_run_for_one_node_is_taken_by_no_other(stage: Stage) -> None:
     assert [run.id for run in stage.claim(mine)] == [run_id]
 
 
-def test_a_paused_line_is_claimed_by_nobody_but_by_hand(stage: Stage) -> None:
+def test_a_paused_task_is_claimed_only_by_hand(stage: Stage) -> None:
     task = stage.task("backup")
-    stage.set_line(task.id, enabled=False)
+    stage.set_task(task.id, enabled=False)
     stage.now = at("12:10")
     node = stage.node()
     assert stage.claim(node) == []
@@ -83,10 +83,10 @@ def test_a_paused_line_is_claimed_by_nobody_but_by_hand(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_lines_that_cannot_start_do_not_starve_those_that_can(stage: Stage) -> None:
+def test_tasks_that_cannot_start_do_not_starve_those_that_can(stage: Stage) -> None:
     for number in range(20):
         busy = stage.task(f"paused-{number}", "*/5 * * * *")
-        stage.set_line(busy.id, enabled=False)
+        stage.set_task(busy.id, enabled=False)
     stage.task("free", "*/6 * * * *")
     stage.now = at("12:06")
     node = stage.node()
@@ -97,7 +97,7 @@ def test_lines_that_cannot_start_do_not_starve_those_that_can(stage: Stage) -> N
     assert batch.blocked == [], "they were moved out of the way once and for all"
 
 
-def test_a_turn_that_overlaps_is_skipped_and_the_line_goes_on(stage: Stage) -> None:
+def test_a_run_that_overlaps_is_skipped_and_the_task_goes_on(stage: Stage) -> None:
     task, node = due_task(stage), stage.node()
     stage.take(node)
     stage.now = at("12:20")
@@ -146,7 +146,7 @@ def test_a_successor_that_is_there_already_is_not_doubled(stage: Stage) -> None:
     assert [run.due_at for run in waiting] == [at("12:30")]
 
 
-def test_a_line_edited_between_claim_and_start_is_planned_anew(stage: Stage) -> None:
+def test_a_task_edited_between_claim_and_start_is_planned_anew(stage: Stage) -> None:
     task, node = due_task(stage), stage.node()
     claimed = stage.claim(node)
     stage.crontab.edit(task, {"schedule": "45 * * * *"})
@@ -160,7 +160,7 @@ def test_a_line_edited_between_claim_and_start_is_planned_anew(stage: Stage) -> 
     assert not stage.has_to_plan()
 
 
-def test_a_line_paused_between_claim_and_start_gets_no_successor(stage: Stage) -> None:
+def test_a_task_paused_between_claim_and_start_gets_no_successor(stage: Stage) -> None:
     task, node = due_task(stage), stage.node()
     claimed = stage.claim(node)
     stage.crontab.pause(task)
@@ -170,7 +170,7 @@ def test_a_line_paused_between_claim_and_start_gets_no_successor(stage: Stage) -
     assert not stage.has_to_plan()
 
 
-def test_a_line_removed_between_claim_and_start_gets_no_successor(stage: Stage) -> None:
+def test_a_task_removed_between_claim_and_start_gets_no_successor(stage: Stage) -> None:
     task, node = due_task(stage), stage.node()
     claimed = stage.claim(node)
     stage.crontab.remove(task)
@@ -178,14 +178,14 @@ def test_a_line_removed_between_claim_and_start_gets_no_successor(stage: Stage) 
     assert states(stage.runs(task.id)) == [RunState.RUNNING]
 
 
-def test_what_was_claimed_runs_as_it_was_planned_though_the_line_is_edited(stage: Stage) -> None:
+def test_a_claimed_run_keeps_its_plan_though_the_task_is_edited(stage: Stage) -> None:
     task, node = due_task(stage, command="old"), stage.node()
     claimed = stage.claim(node)
     stage.crontab.edit(task, {"command": "new"})
     (started,) = stage.start(node, claimed)
     assert started.spec["command"] == "old"
     stage.plan()
-    following = stage.turn(task)
+    following = stage.next_run(task)
     assert following
     assert following.spec["command"] == "new"
 
@@ -236,7 +236,7 @@ def test_a_final_run_never_changes(stage: Stage, state: RunState) -> None:
     assert (run.state, run.reason, run.exit_code) == (state, "as it was", None)
 
 
-def test_a_failed_run_is_marked_dead_until_somebody_has_seen_it(stage: Stage) -> None:
+def test_a_failed_run_becomes_a_dead_letter(stage: Stage) -> None:
     task, node = due_task(stage), stage.node()
     (run,) = stage.take(node)
     stage.finish(node, run.id, RunState.FAILED, exit_code=7, reason="exit 7")
@@ -301,7 +301,7 @@ def test_any_node_reaps_a_dead_one(stage: Stage) -> None:
     assert [run.id for run in stage.take(other, limit=1)] == [claimed.id]
 
 
-def test_a_lease_lasts_to_its_last_moment(stage: Stage) -> None:
+def test_a_lease_lasts_to_its_last_instant(stage: Stage) -> None:
     node = stage.node()
     stage.forward(seconds=LEASE)
     assert stage.reap() == ([], [])
@@ -343,7 +343,7 @@ def test_a_run_for_a_node_that_is_gone_is_skipped(stage: Stage) -> None:
     assert [run.reason for run in stage.runs(task.id, RunState.SKIPPED)] == ["its node is gone"] * 2
 
 
-def test_after_downtime_one_row_tells_what_was_missed_and_the_last_turn_runs(stage: Stage) -> None:
+def test_after_downtime_one_row_has_what_was_missed_and_the_last_occurrence_runs(stage: Stage) -> None:
     task, node = stage.task("backup"), stage.node()
     stage.now = at("13:05")
     (run,) = stage.take(node)
@@ -358,7 +358,7 @@ def test_after_downtime_one_row_tells_what_was_missed_and_the_last_turn_runs(sta
     assert [run.due_at for run in stage.runs(task.id, RunState.WAITING)] == [at("13:10")]
 
 
-def test_a_year_of_downtime_holds_nobody_up(stage: Stage) -> None:
+def test_a_year_of_downtime_holds_no_claim_up(stage: Stage) -> None:
     for number in range(3):
         stage.task(f"minutely-{number}", "* * * * *")
     stage.forward(days=365)
@@ -379,7 +379,7 @@ def test_an_overlap_after_downtime_keeps_the_record_whole(stage: Stage) -> None:
     )
 
 
-def test_the_last_turn_of_a_schedule_has_no_successor(stage: Stage) -> None:
+def test_the_last_run_of_a_schedule_has_no_successor(stage: Stage) -> None:
     task, node = stage.task("once", "@at 2027-06-01T12:10:00Z"), stage.node()
     stage.now = at("12:10")
     (run,) = stage.take(node)
@@ -387,7 +387,7 @@ def test_the_last_turn_of_a_schedule_has_no_successor(stage: Stage) -> None:
     assert states(stage.runs(task.id)) == [RunState.RUNNING]
 
 
-def test_due_runs_of_a_line_deleted_by_hand_end_skipped(stage: Stage) -> None:
+def test_due_runs_of_a_task_deleted_by_hand_end_skipped(stage: Stage) -> None:
     task, node = due_task(stage), stage.node()
     stage.sql("DELETE FROM crontab WHERE name = 'backup'")
     assert stage.claim(node) == []
@@ -396,7 +396,7 @@ def test_due_runs_of_a_line_deleted_by_hand_end_skipped(stage: Stage) -> None:
     assert (run.state, run.reason) == (RunState.SKIPPED, "no longer wanted: removed")
 
 
-def test_a_line_deleted_by_hand_while_it_is_claimed_runs_once_more(stage: Stage) -> None:
+def test_a_task_deleted_by_hand_while_it_is_claimed_runs_once_more(stage: Stage) -> None:
     task, node = due_task(stage), stage.node()
     claimed = stage.claim(node)
     stage.sql("DELETE FROM crontab WHERE name = 'backup'")
@@ -404,7 +404,7 @@ def test_a_line_deleted_by_hand_while_it_is_claimed_runs_once_more(stage: Stage)
     assert states(stage.runs(task.id)) == [RunState.RUNNING]
 
 
-def test_a_claim_tells_what_to_execute(stage: Stage) -> None:
+def test_a_claim_says_what_to_execute(stage: Stage) -> None:
     fields: dict[str, Any] = {
         "env": {"A": "1"},
         "cwd": "/srv",

@@ -51,7 +51,7 @@ def test_an_empty_crontab_has_figures(stage: Stage) -> None:
 def test_tasks_are_counted_by_state(stage: Stage) -> None:
     stage.task("a")
     stage.crontab.pause(stage.task("b"))
-    stage.set_line(stage.task("c").id, error="cannot be read")
+    stage.set_task(stage.task("c").id, error="cannot be read")
     found = figures(stage)
     assert found.tasks == {"active": 1, "paused": 1, "suspended": 1}
     assert of_task(stage).next_run is not None
@@ -252,7 +252,7 @@ def test_chosen_labels_of_tasks_are_shown(stage: Stage) -> None:
 
     stage.task("a", labels={"team": "shop", "a/b": "x", "other": "y"})
     stage.task("b")
-    stage.insert_line(name="c", labels="{")
+    stage.insert_task(name="c", labels="{")
 
     def info() -> list[dict[str, str]]:
         with stage.database.read() as connection:

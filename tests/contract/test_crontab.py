@@ -58,7 +58,7 @@ def other(stage: Stage) -> Crontab:
     return Crontab(stage.database, "bob@laptop")
 
 
-def test_a_line_comes_back_as_it_was_written(stage: Stage) -> None:
+def test_a_task_comes_back_as_it_was_written(stage: Stage) -> None:
     task = stage.crontab.add(FULL)
     assert task.definition() == FULL
     assert stage.crontab.get("full") == task
@@ -83,7 +83,7 @@ def test_a_taken_name_is_refused_and_nothing_is_written(stage: Stage) -> None:
         ("schedule", "0 0 30 2 *"),
     ],
 )
-def test_a_line_that_agents_cannot_run_is_refused(stage: Stage, field: str, value: str) -> None:
+def test_a_task_that_agents_cannot_run_is_refused(stage: Stage, field: str, value: str) -> None:
     with pytest.raises(UsageError):
         stage.crontab.add(replace(definition(), **{field: value}))  # type: ignore[arg-type]
     task = stage.task("backup")
@@ -92,7 +92,7 @@ def test_a_line_that_agents_cannot_run_is_refused(stage: Stage, field: str, valu
     assert stage.crontab.get("backup") == task
 
 
-def test_a_name_may_be_shortened_while_it_means_one_line(stage: Stage) -> None:
+def test_a_name_may_be_shortened_while_it_means_one_task(stage: Stage) -> None:
     web, database = stage.task("backup-web"), stage.task("backup-db")
     assert stage.crontab.find("backup-w") == web
     assert stage.crontab.find("backup-db") == database
@@ -108,7 +108,7 @@ def test_a_whole_name_wins_over_longer_ones(stage: Stage) -> None:
     assert stage.crontab.find("backup") == short
 
 
-def test_too_many_names_are_not_all_told(stage: Stage) -> None:
+def test_too_many_names_are_not_all_listed(stage: Stage) -> None:
     for number in range(8):
         stage.task(f"line-{number}")
     with pytest.raises(UsageError, match="line-4, …; write more"):
@@ -134,7 +134,7 @@ def test_a_name_that_is_not_there_is_not_found(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "%", "a b", "x\0y", "\udcff", "n" * 101])
-def test_what_can_be_no_name_is_told_so(stage: Stage, name: str) -> None:
+def test_what_can_be_no_name_is_refused(stage: Stage, name: str) -> None:
     stage.task("backup")
     with pytest.raises(UsageError, match="cannot be a task's name"):
         stage.crontab.get(name)
@@ -145,7 +145,7 @@ def test_a_view_shows_the_next_the_last_and_the_living_run(stage: Stage) -> None
     view = stage.crontab.view("backup")
     assert (view.task, view.next_run, view.last_run, view.alive) == (
         task,
-        shown(stage.turn(task)),
+        shown(stage.next_run(task)),
         None,
         (),
     )
@@ -163,7 +163,7 @@ def test_a_view_shows_the_next_the_last_and_the_living_run(stage: Stage) -> None
     assert view.next_run.due_at == at("12:20")
 
 
-def test_a_skipped_turn_is_not_the_last_run(stage: Stage) -> None:
+def test_a_skipped_run_is_not_the_last_run(stage: Stage) -> None:
     stage.task("backup")
     stage.now = at("12:10")
     (run,) = stage.take(stage.node())
@@ -199,7 +199,7 @@ def test_views_can_be_of_the_paused_or_the_failed_only(stage: Stage) -> None:
     assert [view.task.name for view in stage.crontab.list_tasks([Term("failed")])] == ["failing"]
 
 
-def test_of_two_editors_the_second_is_told_who_was_first(stage: Stage) -> None:
+def test_the_second_of_two_editors_learns_who_was_first(stage: Stage) -> None:
     task = stage.task("backup")
     stage.forward(minutes=1)
     other(stage).edit(task, {"command": "theirs"})
@@ -214,7 +214,7 @@ def test_of_two_editors_the_second_is_told_who_was_first(stage: Stage) -> None:
     assert stage.crontab.get("backup").command == "theirs"
 
 
-def test_a_conflict_is_told_of_a_line_that_has_another_name_now(stage: Stage) -> None:
+def test_a_conflict_names_a_task_that_has_another_name_now(stage: Stage) -> None:
     task = stage.task("backup")
     other(stage).edit(task, {"name": "renamed"})
     with pytest.raises(Conflict, match=r"bob@laptop \(as \w+\), 2027-06-01T12:00:00Z, set"):
@@ -228,7 +228,7 @@ def test_a_conflict_is_told_of_a_line_that_has_another_name_now(stage: Stage) ->
         (lambda service, task: service.edit(task, {"describe": "x"}), "set"),
     ],
 )
-def test_every_change_is_refused_when_the_line_has_changed(stage: Stage, act: Any, action: str) -> None:
+def test_every_change_is_refused_when_the_task_has_changed(stage: Stage, act: Any, action: str) -> None:
     task = stage.task("backup")
     act(other(stage), task)
     for attempt in (
@@ -240,7 +240,7 @@ def test_every_change_is_refused_when_the_line_has_changed(stage: Stage, act: An
             attempt()
 
 
-def test_a_line_that_was_removed_meanwhile_is_not_found(stage: Stage) -> None:
+def test_a_task_that_was_removed_meanwhile_is_not_found(stage: Stage) -> None:
     task = stage.task("backup")
     other(stage).remove(task)
     with pytest.raises(NotFound, match=r"backup was removed meanwhile \(bob@laptop \(as \w+\), .*, rm\)"):
@@ -253,7 +253,7 @@ def test_an_edit_that_changes_nothing_is_no_change(stage: Stage) -> None:
     assert change_log(stage) == [("ann@desk", "add", "backup")]
 
 
-def test_a_line_keeps_its_history_under_a_new_name(stage: Stage) -> None:
+def test_a_task_keeps_its_history_under_a_new_name(stage: Stage) -> None:
     task, node = stage.task("old"), stage.node()
     stage.now = at("12:10")
     (run,) = stage.take(node)
@@ -261,13 +261,13 @@ def test_a_line_keeps_its_history_under_a_new_name(stage: Stage) -> None:
     stage.plan()
     assert stage.crontab.task_id("new") == task.id
     assert stage.crontab.last_run("new").id == run.id
-    turn = stage.turn(task)
+    turn = stage.next_run(task)
     assert turn
     assert turn.task == "new"
     assert stage.task("old").id != task.id
 
 
-def test_a_name_that_another_line_has_is_refused(stage: Stage) -> None:
+def test_a_name_that_another_task_has_is_refused(stage: Stage) -> None:
     stage.task("taken")
     task = stage.task("backup")
     with pytest.raises(Refused, match="there is a task 'taken' already"):
@@ -275,7 +275,7 @@ def test_a_name_that_another_line_has_is_refused(stage: Stage) -> None:
     assert stage.crontab.get("backup") == task
 
 
-def test_a_removed_line_takes_with_it_what_waits_and_leaves_what_runs(stage: Stage) -> None:
+def test_removing_a_task_removes_what_waits_and_leaves_what_runs(stage: Stage) -> None:
     task, node = stage.task("backup", max_running=None), stage.node()
     stage.now = at("12:10")
     (run,) = stage.take(node)
@@ -290,7 +290,7 @@ def test_a_removed_line_takes_with_it_what_waits_and_leaves_what_runs(stage: Sta
     assert stage.finish(node, run.id) == {run.id}
 
 
-def test_the_history_of_a_removed_line_is_found_by_its_name(stage: Stage) -> None:
+def test_the_history_of_a_removed_task_is_found_by_its_name(stage: Stage) -> None:
     task = stage.task("backup")
     stage.crontab.remove(task)
     assert stage.crontab.task_id("backup") == task.id
@@ -323,7 +323,7 @@ def test_a_pause_that_makes_no_sense_is_refused(stage: Stage, reason: str | None
     assert stage.crontab.get("backup") == task
 
 
-def test_a_run_by_hand_is_due_at_once_though_the_line_is_paused(stage: Stage) -> None:
+def test_a_run_by_hand_is_due_at_once_though_the_task_is_paused(stage: Stage) -> None:
     task = stage.crontab.pause(stage.task("backup"))
     run = stage.crontab.run(task, payload="x")
     assert (run.trigger, run.state, run.due_at, run.payload) == (Trigger.MANUAL, RunState.WAITING, NOON, "x")
@@ -338,8 +338,8 @@ def test_a_payload_that_no_command_can_be_given_is_refused(stage: Stage, payload
         stage.crontab.run(task, payload)
 
 
-def test_a_line_that_agents_cannot_run_is_not_run_by_hand_either(stage: Stage) -> None:
-    task = stage.line(stage.insert_line(env="A=1"))
+def test_a_task_that_agents_cannot_run_is_not_run_by_hand_either(stage: Stage) -> None:
+    task = stage.saved(stage.insert_task(env="A=1"))
     with pytest.raises(UsageError, match="env: 'A=1' is not JSON"):
         stage.crontab.run(task)
 
@@ -372,42 +372,42 @@ def listed(stage: Stage, expected: RunFilter) -> list[int]:
     return [run.id for run in stage.crontab.runs(expected, limit=10)]
 
 
-def test_a_cancelled_turn_makes_room_for_the_next_one(stage: Stage) -> None:
+def test_a_cancelled_run_makes_room_for_the_next_one(stage: Stage) -> None:
     task = stage.task("backup")
-    turn = stage.turn(task)
+    turn = stage.next_run(task)
     assert turn
     run = stage.crontab.cancel(turn.id)
     assert (run.state, run.reason, run.finished_at) == (RunState.CANCELLED, "cancelled by ann@desk", NOON)
-    following = stage.turn(task)
+    following = stage.next_run(task)
     assert following
     assert following.due_at == at("12:20")
 
 
-def test_a_cancelled_turn_that_was_long_due_is_followed_by_one_to_come(stage: Stage) -> None:
+def test_a_cancelled_run_that_was_long_due_is_followed_by_one_to_come(stage: Stage) -> None:
     task = stage.task("backup")
-    turn = stage.turn(task)
+    turn = stage.next_run(task)
     assert turn
     stage.now = at("13:05")
     stage.crontab.cancel(turn.id)
-    following = stage.turn(task)
+    following = stage.next_run(task)
     assert following
     assert following.due_at == at("13:10")
 
 
-def test_a_cancelled_run_by_hand_leaves_the_lines_turn_alone(stage: Stage) -> None:
+def test_a_cancelled_run_by_hand_leaves_the_next_run_alone(stage: Stage) -> None:
     task = stage.task("backup")
-    before = stage.turn(task)
+    before = stage.next_run(task)
     run = stage.crontab.cancel(stage.crontab.run(task).id)
     assert run.state is RunState.CANCELLED
-    assert stage.turn(task) == before
+    assert stage.next_run(task) == before
 
 
-def test_a_turn_of_a_line_that_cannot_be_read_any_more_can_be_cancelled(stage: Stage) -> None:
+def test_a_run_of_a_task_that_cannot_be_read_can_be_cancelled(stage: Stage) -> None:
     task = stage.task("backup")
-    stage.set_line(task.id, schedule="nonsense")
+    stage.set_task(task.id, schedule="nonsense")
     (turn,) = stage.runs(task.id)
     assert stage.crontab.cancel(turn.id).state is RunState.CANCELLED
-    assert stage.line(task.id).error
+    assert stage.saved(task.id).error
 
 
 def test_the_owner_of_a_running_run_is_asked_to_stop_it(stage: Stage) -> None:
@@ -509,7 +509,7 @@ def test_an_import_is_done_wholly_or_not_at_all(stage: Stage, bad: dict[str, str
     assert (stage.runs(), change_log(stage)) == (before, log)
 
 
-def test_a_dry_import_tells_and_does_nothing(stage: Stage) -> None:
+def test_a_dry_import_shows_and_does_nothing(stage: Stage) -> None:
     stage.task("old")
     message = stage.crontab.import_tasks([definition("new"), definition("old", "@daily")], dry_run=True)
     assert (message.added, message.changed) == (["new"], ["old"])
@@ -557,14 +557,14 @@ def test_a_task_is_its_definition_and_what_is_known_of_it(stage: Stage) -> None:
     assert replace(task.definition(), name="other") == replace(FULL, name="other")
 
 
-def test_a_one_off_whose_time_is_past_can_be_mended(stage: Stage) -> None:
+def test_a_one_off_whose_time_is_past_can_be_corrected(stage: Stage) -> None:
     stage.crontab.add(definition("once", "@at 2027-06-01T12:10:00Z", command="exit 3"), once=True)
     node = stage.node(lease=3600)
     stage.forward(minutes=10)
     (run,) = stage.take(node)
     stage.finish(node, run.id, RunState.FAILED)
     mended = stage.crontab.edit(stage.crontab.get("once"), {"command": "true", "tries": 2})
-    assert (mended.command, mended.error, stage.turn(mended)) == ("true", None, None)
+    assert (mended.command, mended.error, stage.next_run(mended)) == ("true", None, None)
     assert DeadLetters(stage.crontab).retry(run.id).spec["command"] == "true"
     with pytest.raises(ScheduleError, match="never fires"):
         stage.crontab.edit(mended, {"schedule": "@at 2027-06-01T12:05:00Z"})
@@ -572,7 +572,7 @@ def test_a_one_off_whose_time_is_past_can_be_mended(stage: Stage) -> None:
         stage.crontab.add(definition("late", "@at 2027-06-01T12:05:00Z"), once=True)
 
 
-def test_a_line_whose_window_is_over_can_be_described(stage: Stage) -> None:
+def test_a_task_whose_window_is_over_can_be_described(stage: Stage) -> None:
     Calendars(stage.crontab).put(Calendar("rest", weekdays=frozenset([5])))
     task = stage.task("season", not_after=NOON + timedelta(minutes=30), except_calendar="rest")
     stage.forward(hours=1)

@@ -53,7 +53,7 @@ def test_all_are_dismissed(stage: Stage) -> None:
     assert (letters.page(10), letters.dismiss_all()) == ([], 0)
 
 
-def test_a_retry_by_hand_runs_the_line_as_it_is_now(stage: Stage) -> None:
+def test_a_retry_by_hand_runs_the_task_as_it_is_now(stage: Stage) -> None:
     letters = DeadLetters(stage.crontab)
     task, node, run_id = dead_run(stage, command="old", tries=1)
     stage.crontab.edit(task, {"command": "new"})
@@ -91,7 +91,7 @@ def test_what_never_ran_can_be_tried_too(stage: Stage) -> None:
     assert (retry.scheduled_for, retry.state) == (at("12:20"), RunState.WAITING)
 
 
-def test_a_removed_line_cannot_be_tried_again(stage: Stage) -> None:
+def test_a_removed_task_cannot_be_tried_again(stage: Stage) -> None:
     task, _, run_id = dead_run(stage)
     stage.crontab.remove(task)
     with pytest.raises(Refused, match="was removed"):

@@ -9,7 +9,7 @@ from tests.support.stage import Stage, at
 FIVE_MINUTES = 300.0
 
 
-def test_a_turn_claimed_too_late_is_skipped_and_the_line_goes_on(stage: Stage) -> None:
+def test_a_run_claimed_too_late_is_skipped_and_the_task_goes_on(stage: Stage) -> None:
     task = stage.task("backup", "0 * * * *", deadline=FIVE_MINUTES)
     stage.now = at("13:05:01")
     assert stage.take(stage.node()) == []
@@ -17,14 +17,14 @@ def test_a_turn_claimed_too_late_is_skipped_and_the_line_goes_on(stage: Stage) -
     assert times(stage, task, RunState.WAITING) == ["14:00"]
 
 
-def test_a_turn_claimed_in_its_last_moment_runs(stage: Stage) -> None:
+def test_a_run_claimed_at_its_deadline_starts(stage: Stage) -> None:
     stage.task("backup", "0 * * * *", deadline=FIVE_MINUTES)
     stage.now = at("13:05")
     assert stage.expire() == 0
     assert len(stage.take(stage.node())) == 1
 
 
-def test_turns_that_nobody_can_take_expire_too_and_the_line_goes_on(stage: Stage) -> None:
+def test_runs_that_no_node_can_take_expire_too_and_the_task_goes_on(stage: Stage) -> None:
     task = stage.task("backup", "0 * * * *", deadline=FIVE_MINUTES, require=("gpu",))
     stage.now = at("13:05:01")
     assert stage.take(stage.node()) == []
@@ -34,7 +34,7 @@ def test_turns_that_nobody_can_take_expire_too_and_the_line_goes_on(stage: Stage
     assert times(stage, task, RunState.SKIPPED, RunState.WAITING) == ["13:00", "14:00"]
 
 
-def test_all_that_has_expired_is_told_in_one_row(stage: Stage) -> None:
+def test_all_that_has_expired_is_in_one_row(stage: Stage) -> None:
     task = stage.task("backup", deadline=FIVE_MINUTES)
     stage.now = at("12:47")
     assert stage.expire() == 1
@@ -44,7 +44,7 @@ def test_all_that_has_expired_is_told_in_one_row(stage: Stage) -> None:
     assert times(stage, task, RunState.WAITING) == ["12:50"]
 
 
-def test_what_may_still_start_is_not_told_as_expired(stage: Stage) -> None:
+def test_what_may_still_start_has_not_expired(stage: Stage) -> None:
     task = stage.task("backup", deadline=FIVE_MINUTES)
     stage.now = at("12:43")
     assert stage.expire() == 1
@@ -53,7 +53,7 @@ def test_what_may_still_start_is_not_told_as_expired(stage: Stage) -> None:
     assert run.scheduled_for == at("12:40")
 
 
-def test_what_its_jitter_holds_back_is_not_told_as_expired(stage: Stage) -> None:
+def test_what_its_jitter_holds_back_has_not_expired(stage: Stage) -> None:
     task = stage.task("backup", "* * * * *", deadline=60.0, jitter=600.0)
     stage.now = at("12:30")
     assert stage.expire() == 1
@@ -104,7 +104,7 @@ def test_a_run_by_hand_and_an_event_have_the_deadline_too(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_a_turn_counted_from_an_end_does_not_expire_before_it(stage: Stage, ended: bool) -> None:
+def test_a_run_counted_from_an_end_does_not_expire_before_it(stage: Stage, ended: bool) -> None:
     task, node = stage.task("poll", "@delay 1m", deadline=60.0), stage.node()
     stage.forward(minutes=1)
     (run,) = stage.take(node)
@@ -126,9 +126,9 @@ def test_an_edit_of_the_deadline_bears_on_what_waits(stage: Stage) -> None:
     assert times(stage, task, RunState.WAITING) == ["14:00"]
 
 
-def test_a_paused_line_expires_nothing_into_a_next_turn(stage: Stage) -> None:
+def test_what_expires_of_a_paused_task_has_no_successor(stage: Stage) -> None:
     task = stage.task("backup", "0 * * * *", deadline=FIVE_MINUTES)
-    stage.set_line(task.id, enabled=False)
+    stage.set_task(task.id, enabled=False)
     stage.now = at("13:06")
     assert stage.expire() == 1
     assert stage.runs(task.id, RunState.WAITING) == []

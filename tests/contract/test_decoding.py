@@ -23,7 +23,7 @@ def shown(rows: list[Any]) -> list[str]:
 def test_both_ways_give_the_same_values(stage: Stage) -> None:
     stage.task("plain")
     stage.task("full", timeout=30.0, env={"A": "1"}, require=("eu",), need={"gpu": 1}, not_before=stage.now)
-    stage.insert_line(name="unreadable", env="{", need="[1]", describe="é")
+    stage.insert_task(name="unreadable", env="{", need="[1]", describe="é")
     by_column, by_row = read_both(stage)
     assert shown(by_column) == shown(by_row)
     assert [row.name for row in by_column] == [row.name for row in by_row]

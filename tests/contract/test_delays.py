@@ -9,8 +9,8 @@ from tests.support.run_queries import reasons, times
 from tests.support.stage import LEASE, Stage, at
 
 
-def turns(stage: Stage, task: Task) -> list[Run]:
-    """The line's turns that are yet to come: there is never more than one."""
+def scheduled_runs(stage: Stage, task: Task) -> list[Run]:
+    """The task's scheduled runs that are yet to come: there is never more than one."""
     found = [run for run in stage.runs(task.id, RunState.WAITING) if run.trigger is Trigger.SCHEDULE]
     assert len(found) == 1
     return found
@@ -26,72 +26,72 @@ ENDS: dict[str, Callable[[Stage, str, int], object]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ENDS)
-def test_the_next_turn_is_counted_from_the_end_of_the_one_before(stage: Stage, how: str) -> None:
+def test_the_next_run_is_counted_from_the_end_of_the_one_before(stage: Stage, how: str) -> None:
     task, node = stage.task("poll", "@delay 5m"), stage.node()
-    assert turns(stage, task)[0].due_at == at("12:05")
+    assert scheduled_runs(stage, task)[0].due_at == at("12:05")
     stage.now = at("12:05")
     (run,) = stage.take(node)
-    (turn,) = turns(stage, task)
+    (turn,) = scheduled_runs(stage, task)
     assert turn.blocked is Block.DELAY
     stage.now = at("12:17")
     assert stage.take(node) == []
     assert stage.crontab.view("poll").next_run_at is None, "nobody knows yet"
     ENDS[how](stage, node, run.id)
-    (turn,) = turns(stage, task)
+    (turn,) = scheduled_runs(stage, task)
     assert (turn.blocked, turn.due_at) == (None, stage.forward(minutes=5))
     assert len(stage.take(stage.node("web-2"))) == 1
 
 
-def test_a_turn_that_is_skipped_is_followed_by_one_a_delay_later(stage: Stage) -> None:
+def test_a_skipped_run_is_followed_by_one_a_delay_later(stage: Stage) -> None:
     task, node = stage.task("poll", "@delay 5m"), stage.node()
     stage.crontab.run(task)
     stage.take(node)
     stage.now = at("12:05")
     assert stage.take(node) == []
     assert reasons(stage, task) == ["overlap: the previous run is still alive"]
-    assert turns(stage, task)[0].due_at == at("12:10")
+    assert scheduled_runs(stage, task)[0].due_at == at("12:10")
 
 
-def test_a_cancelled_turn_is_followed_by_one_a_delay_later(stage: Stage) -> None:
+def test_a_cancelled_run_is_followed_by_one_a_delay_later(stage: Stage) -> None:
     task = stage.task("poll", "@delay 5m")
     stage.now = at("12:06")
-    stage.crontab.cancel(turns(stage, task)[0].id)
-    assert turns(stage, task)[0].due_at == at("12:11")
+    stage.crontab.cancel(scheduled_runs(stage, task)[0].id)
+    assert scheduled_runs(stage, task)[0].due_at == at("12:11")
 
 
-def test_a_turn_cancelled_while_the_one_before_runs_still_waits_for_its_end(stage: Stage) -> None:
+def test_a_run_cancelled_while_the_one_before_runs_still_waits_for_its_end(stage: Stage) -> None:
     task, node = stage.task("poll", "@delay 5m"), stage.node()
     stage.now = at("12:05")
     (run,) = stage.take(node)
-    stage.crontab.cancel(turns(stage, task)[0].id)
-    assert turns(stage, task)[0].blocked is Block.DELAY
+    stage.crontab.cancel(scheduled_runs(stage, task)[0].id)
+    assert scheduled_runs(stage, task)[0].blocked is Block.DELAY
     stage.now = at("12:30")
     assert stage.take(node) == []
     stage.finish(node, run.id)
-    assert turns(stage, task)[0].due_at == at("12:35")
+    assert scheduled_runs(stage, task)[0].due_at == at("12:35")
 
 
-def test_a_long_run_is_not_told_as_missed_turns(stage: Stage) -> None:
+def test_a_long_run_leaves_no_missed_occurrences(stage: Stage) -> None:
     task, node = stage.task("poll", "@delay 5m"), stage.node()
     stage.now = at("12:05")
     (run,) = stage.take(node)
     stage.now = at("15:00")
     task = stage.crontab.edit(task, {"command": "other"})
     task = stage.crontab.edit(task, {"schedule": "@delay 10m"})
-    assert turns(stage, task)[0].blocked is Block.DELAY
+    assert scheduled_runs(stage, task)[0].blocked is Block.DELAY
     task = stage.crontab.resume(stage.crontab.pause(task))
-    assert turns(stage, task)[0].blocked is Block.DELAY
+    assert scheduled_runs(stage, task)[0].blocked is Block.DELAY
     stage.finish(node, run.id)
-    assert turns(stage, task)[0].due_at == at("15:10")
+    assert scheduled_runs(stage, task)[0].due_at == at("15:10")
     assert reasons(stage, task) == []
 
 
-def test_a_line_that_ticks_by_the_clock_again_waits_for_no_end(stage: Stage) -> None:
+def test_a_task_that_follows_the_clock_again_waits_for_no_end(stage: Stage) -> None:
     task, node = stage.task("poll", "@delay 5m"), stage.node()
     stage.now = at("12:05")
     stage.take(node)
     task = stage.crontab.edit(task, {"schedule": "*/10 * * * *"})
-    (turn,) = turns(stage, task)
+    (turn,) = scheduled_runs(stage, task)
     assert (turn.blocked, turn.due_at) == (None, at("12:10"))
 
 
@@ -103,14 +103,14 @@ def test_downtime_of_a_delay_misses_nothing(stage: Stage) -> None:
     assert reasons(stage, task) == []
 
 
-def test_a_claim_given_back_leaves_one_turn(stage: Stage) -> None:
+def test_a_released_claim_leaves_one_run(stage: Stage) -> None:
     task, node = stage.task("poll", "@delay 5m"), stage.node()
     stage.now = at("12:05")
     stage.claim(node)
     stage.release(node)
-    assert turns(stage, task)[0].due_at == at("12:05")
+    assert scheduled_runs(stage, task)[0].due_at == at("12:05")
     stage.take(node)
-    assert turns(stage, task)[0].blocked is Block.DELAY
+    assert scheduled_runs(stage, task)[0].blocked is Block.DELAY
 
 
 def test_a_delay_on_every_node_counts_from_an_end(stage: Stage) -> None:
@@ -119,24 +119,24 @@ def test_a_delay_on_every_node_counts_from_an_end(stage: Stage) -> None:
     stage.now = at("12:05")
     (run,) = stage.take(node)
     (share,) = stage.take(other)
-    assert turns(stage, task)[0].blocked is Block.DELAY
+    assert scheduled_runs(stage, task)[0].blocked is Block.DELAY
     stage.now = at("12:30")
     assert stage.take(node) == stage.take(other) == []
     stage.finish(node, run.id)
-    assert turns(stage, task)[0].blocked is Block.DELAY, "the other node's share is not over"
+    assert scheduled_runs(stage, task)[0].blocked is Block.DELAY, "the other node's share is not over"
     stage.finish(other, share.id)
-    assert turns(stage, task)[0].due_at == at("12:35")
+    assert scheduled_runs(stage, task)[0].due_at == at("12:35")
 
 
 def test_a_fixed_rate_stays_on_its_grid_however_late_its_runs_are(stage: Stage) -> None:
     task, node = stage.task("tick", "@every 7m"), stage.node()
-    (turn,) = turns(stage, task)
+    (turn,) = scheduled_runs(stage, task)
     assert turn.due_at.timestamp() % 420 == 0
     for late in (0, 61, 200):
-        stage.now = turns(stage, task)[0].due_at
+        stage.now = scheduled_runs(stage, task)[0].due_at
         stage.forward(seconds=late)
         (run,) = stage.take(node)
         assert run.scheduled_for.timestamp() % 420 == 0
         stage.finish(node, run.id)
-        assert turns(stage, task)[0].due_at.timestamp() % 420 == 0
+        assert scheduled_runs(stage, task)[0].due_at.timestamp() % 420 == 0
     assert len(times(stage, task, RunState.SUCCEEDED)) == 3

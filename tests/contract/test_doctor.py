@@ -124,12 +124,12 @@ def have_a_dead_letter(stage: Stage) -> None:
 
 def never_start(stage: Stage) -> None:
     task = stage.task("new", "0 0 * * *")
-    stage.set_line(task.id, changed_at=stage.now - timedelta(days=40))
+    stage.set_task(task.id, changed_at=stage.now - timedelta(days=40))
 
 
 def take_too_long(stage: Stage) -> None:
     task = stage.task("slow", "*/10 * * * *")
-    stage.set_line(task.id, changed_at=stage.now)
+    stage.set_task(task.id, changed_at=stage.now)
     ended, totals = stage.now - timedelta(days=2), Totals()
     for _ in range(10):
         totals.add(RunState.SUCCEEDED, ended, ended - timedelta(minutes=15), ended)
@@ -145,12 +145,12 @@ def start_together(stage: Stage) -> None:
 
 
 def suspend(stage: Stage) -> None:
-    stage.set_line(stage.task("odd", "@hourly").id, error="nobody can read it")
+    stage.set_task(stage.task("odd", "@hourly").id, error="nobody can read it")
 
 
 def drift(stage: Stage) -> None:
     task = stage.task("owned", "@hourly")
-    stage.set_line(task.id, source="shop/cron", applied=digest(task.definition()), timeout=60.0)
+    stage.set_task(task.id, source="shop/cron", applied=digest(task.definition()), timeout=60.0)
 
 
 def fail_maintenance(stage: Stage) -> None:
@@ -187,7 +187,7 @@ CASES: dict[str, Callable[[Stage], None]] = {
     "unserved": require_what_no_node_has,
     "node-late": be_late,
     "drained": lambda stage: set_node(stage, draining=True),
-    "no-channel": lambda stage: stage.set_line(1, notify=("ops",)),
+    "no-channel": lambda stage: stage.set_task(1, notify=("ops",)),
     "undeliverable": give_up_messages,
     "clock-skew": lambda stage: set_node(stage, clock_offset=-7.5),
     "tzdata-differs": lambda stage: set_node(stage, tzdata="2024a"),
@@ -222,7 +222,7 @@ def test_tasks_that_no_node_serves_are_named(healthy: Stage) -> None:
 def test_channels_that_no_agent_has_are_named_with_what_to_type(healthy: Stage) -> None:
     healthy.task("report", notify=("mailto:ann@example.org", "ops"), notify_on=("output",))
     healthy.task("copy", notify=("mailto:bob",))
-    healthy.set_line(1, notify=("ops",))
+    healthy.set_task(1, notify=("ops",))
     SharedSettings(healthy.crontab).set("notify.fallback", "mailto:bob")
     ops, mail = [each for each in examine(healthy) if each.code == "no-channel"]
     assert ops.sentence == (

@@ -43,10 +43,10 @@ def fill(stage: Stage) -> None:
     stage.crontab.add(definition("pending", "@at 2027-06-01T13:00:00Z"), once=True)
     gone = stage.task("gone", "@at 2027-06-01T12:00:30Z")
     expired = stage.task("expired", not_after=NOON + timedelta(minutes=11))
-    stage.set_line(stage.task("imported").id, source="import:web-1:root:/etc/crontab", applied="5f")
+    stage.set_task(stage.task("imported").id, source="import:web-1:root:/etc/crontab", applied="5f")
     stage.forward(minutes=2)
-    stage.set_line(gone.id, schedule="@at 2027-05-01T12:00:00Z", version=gone.version + 1)
-    stage.set_line(expired.id, not_after=NOON - timedelta(days=1), version=expired.version + 1)
+    stage.set_task(gone.id, schedule="@at 2027-05-01T12:00:00Z", version=gone.version + 1)
+    stage.set_task(expired.id, not_after=NOON - timedelta(days=1), version=expired.version + 1)
     stage.plan()
 
 
@@ -230,15 +230,15 @@ def test_what_the_database_refuses_leaves_nothing_behind(stage: Stage, other: St
 
 
 def test_a_task_that_agents_cannot_run_is_restored_suspended(stage: Stage, other: Stage) -> None:
-    stage.insert_line(name="broken", schedule="61 * * * *")
-    stage.insert_line(name="nowhere", timezone="Mars/Olympus")
+    stage.insert_task(name="broken", schedule="61 * * * *")
+    stage.insert_task(name="nowhere", timezone="Mars/Olympus")
     stage.plan()
     _, restored = restore(other, read(text_of(stage)))
     assert sorted(restored.suspended) == ["broken", "nowhere"]
     assert text_of(other) == text_of(stage)
 
 
-def test_json_that_nobody_can_read_is_named(stage: Stage) -> None:
-    stage.insert_line(name="by-hand", env="{oops")
+def test_json_that_cannot_be_read_is_named(stage: Stage) -> None:
+    stage.insert_task(name="by-hand", env="{oops")
     with pytest.raises(Refused, match=r"task by-hand: env: .\{oops. is not JSON"):
         DumpService(stage.crontab).dump()

@@ -80,7 +80,7 @@ def test_an_import_of_dear_schedules_computes_them_before_it_takes_the_lock(stag
 
 
 @pytest.mark.slow
-def test_agents_compute_dear_schedules_without_the_lock_and_lose_no_turn(stage: Stage) -> None:
+def test_agents_compute_dear_schedules_without_the_lock_and_lose_no_run(stage: Stage) -> None:
     stage.crontab.import_tasks([definition(f"dear-{number}", dear(number)) for number in range(10)])
     node = stage.node(lease=10**6)
     forget()
@@ -96,7 +96,7 @@ def test_agents_compute_dear_schedules_without_the_lock_and_lose_no_turn(stage: 
 @pytest.mark.slow
 def test_planning_gives_up_the_lock_for_what_is_dear(stage: Stage) -> None:
     for number in range(5):
-        stage.insert_line(name=f"dear-{number}", schedule=dear(number))
+        stage.insert_task(name=f"dear-{number}", schedule=dear(number))
     forget()
     HELD.clear()
     assert effort.unlocked(stage.plan) == 5
@@ -115,15 +115,15 @@ def test_what_takes_too_long_is_refused_by_every_way_in(stage: Stage) -> None:
     assert [each.name for each in stage.crontab.tasks()] == ["job"]
 
 
-def test_a_line_that_takes_too_long_is_suspended_with_the_reason(stage: Stage) -> None:
-    task_id = stage.insert_line(schedule=TOO_DEAR)
+def test_a_task_that_takes_too_long_is_suspended_with_the_reason(stage: Stage) -> None:
+    task_id = stage.insert_task(schedule=TOO_DEAR)
     assert effort.unlocked(stage.plan) == 1
-    assert "more than 0.1 s to compute" in (stage.line(task_id).error or "")
+    assert "more than 0.1 s to compute" in (stage.saved(task_id).error or "")
     assert stage.runs(task_id) == []
     assert not stage.has_to_plan()
 
 
-def test_a_turn_whose_successor_takes_too_long_runs_and_is_the_last(
+def test_a_run_whose_successor_takes_too_long_starts_and_is_the_last(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, node = stage.task("job", dear(1)), stage.node(lease=10**6)
@@ -132,8 +132,8 @@ def test_a_turn_whose_successor_takes_too_long_runs_and_is_the_last(
     monkeypatch.setattr(effort, "MOST", 20_000)
     [run] = effort.unlocked(lambda: stage.take(node))
     stage.finish(node, run.id)
-    assert "more than 0.1 s" in (stage.line(task.id).error or "")
-    assert stage.turn(task) is None
+    assert "more than 0.1 s" in (stage.saved(task.id).error or "")
+    assert stage.next_run(task) is None
 
 
 def test_a_calendar_of_dear_rules_is_refused_and_one_of_many_cheap_ones_is_not(stage: Stage) -> None:

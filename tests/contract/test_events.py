@@ -32,7 +32,7 @@ def test_an_event_starts_each_task_that_waits_for_it_once(stage: Stage, launchin
     assert (len(stage.runs(one.id)), len(stage.runs(two.id))) == (1, 1)
     assert stage.runs(other.id) == []
     assert states(stage, clock) == [RunState.WAITING]
-    assert stage.turn(one) is None, "an event has no successor"
+    assert stage.next_run(one) is None, "an event has no successor"
 
 
 def test_each_event_starts_them_again(stage: Stage, launching: Triggers) -> None:
@@ -59,11 +59,11 @@ def test_an_event_with_a_key_arrives_once(stage: Stage, launching: Triggers) -> 
     assert len(stage.runs(task.id)) == 3
 
 
-def test_an_event_that_nobody_waits_for_is_handled(stage: Stage, launching: Triggers) -> None:
+def test_an_event_without_tasks_is_handled(stage: Stage, launching: Triggers) -> None:
     assert list(launching.emit("nothing").runs) == []
-    assert agent(stage).take_turns() == []
+    assert agent(stage).dispatch() == []
     task = stage.task("late", "@on nothing")
-    assert agent(stage).take_turns() == []
+    assert agent(stage).dispatch() == []
     assert stage.runs(task.id) == [], "who comes later missed it"
 
 
@@ -92,8 +92,8 @@ def test_an_event_by_plain_sql_is_handled_by_the_agents(stage: Stage) -> None:
     task = stage.task("build", "@on push")
     stage.sql("INSERT INTO events (name, payload) VALUES ('push', 'by hand')")
     one, other = agent(stage), agent(stage)
-    (run_id,) = one.take_turns()
-    assert other.take_turns() == one.take_turns() == []
+    (run_id,) = one.dispatch()
+    assert other.dispatch() == one.dispatch() == []
     run = find(stage, run_id)
     assert (run.task_id, run.payload, run.trigger) == (task.id, "by hand", Trigger.EVENT)
     (job,) = one.launched
@@ -117,7 +117,7 @@ def test_many_events_by_plain_sql_are_handled_a_batch_at_a_time(stage: Stage) ->
     task = stage.task("build", "@on push", max_running=None)
     for _ in range(230):
         stage.sql("INSERT INTO events (name) VALUES ('push')")
-    agent(stage).take_turns()
+    agent(stage).dispatch()
     assert len(stage.runs(task.id)) == 230
 
 
@@ -132,7 +132,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_what_only_sqlite_takes_as_an_event_stops_nobody(sqlite_stage: Stage, odd: str) -> None:
+def test_what_only_sqlite_takes_as_an_event_stops_no_agent(sqlite_stage: Stage, odd: str) -> None:
     try:
         sqlite_stage.sql(ODD[odd])
     except IntegrityError:
@@ -141,7 +141,7 @@ def test_what_only_sqlite_takes_as_an_event_stops_nobody(sqlite_stage: Stage, od
     sqlite_stage.sql("INSERT INTO events (name, payload) VALUES ('push', 'well')")
     node = agent(sqlite_stage)
     ran = []
-    while found := node.take_turns():
+    while found := node.dispatch():
         ran += [find(sqlite_stage, run_id).payload for run_id in found]
         node.finish(found)
     assert "well" in ran
@@ -159,7 +159,7 @@ def test_a_time_beyond_all_times_stops_nothing(database_url: str, stage: Stage) 
             stage.sql("INSERT INTO events (name, created_at) VALUES ('push', 'infinity')")
     stage.task("build", "@on push")
     stage.sql("INSERT INTO events (name) VALUES ('push')")
-    assert len(agent(stage).take_turns()) == 1
+    assert len(agent(stage).dispatch()) == 1
 
 
 def test_with_replace_a_new_event_stops_what_the_one_before_started(
@@ -176,7 +176,7 @@ def test_with_replace_a_new_event_stops_what_the_one_before_started(
     assert [run.payload for run in stage.take(node)] == ["new"]
 
 
-def test_a_line_listens_from_the_moment_it_is_written_though_its_turn_is_claimed(
+def test_a_task_listens_as_soon_as_it_is_written_though_its_run_is_claimed(
     stage: Stage, launching: Triggers
 ) -> None:
     task, node = stage.task("build"), stage.node()
@@ -189,7 +189,7 @@ def test_a_line_listens_from_the_moment_it_is_written_though_its_turn_is_claimed
     assert [run.trigger for run in stage.runs(task.id, RunState.WAITING)] == [Trigger.EVENT]
 
 
-def test_a_line_that_listens_no_more_is_not_started(stage: Stage, launching: Triggers) -> None:
+def test_a_task_that_listens_no_more_is_not_started(stage: Stage, launching: Triggers) -> None:
     removed, edited = stage.task("removed", "@on push"), stage.task("edited", "@on push")
     stage.crontab.remove(removed)
     stage.crontab.edit(edited, {"schedule": "@on tag"})

@@ -68,7 +68,7 @@ def test_a_limit_is_each_nodes_own(stage: Stage) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claimer", [0, 1])
-def test_what_a_turn_replaces_is_on_its_own_node(stage: Stage, claimer: int) -> None:
+def test_what_a_run_replaces_is_on_its_own_node(stage: Stage, claimer: int) -> None:
     stage.task("rotate", every_node=True, overlap="replace")
     nodes = three_nodes(stage)[:2]
     stage.now = at("12:10")
@@ -100,7 +100,7 @@ def test_with_queue_each_nodes_share_waits_for_its_own_run(stage: Stage) -> None
     assert len(stage.take(one)) == 1
 
 
-def test_the_share_of_a_node_that_dies_is_skipped_and_the_line_goes_on(stage: Stage) -> None:
+def test_the_run_of_a_node_that_dies_is_skipped_and_the_task_goes_on(stage: Stage) -> None:
     task, (one, other, _) = stage.task("rotate", every_node=True), three_nodes(stage)
     mortal = stage.node("old-1", lease=700)
     stage.now = at("12:10")
@@ -149,7 +149,7 @@ def test_a_run_by_hand_is_for_every_node_too(stage: Stage) -> None:
     assert stage.take(one) == []
 
 
-def test_a_line_that_becomes_every_nodes_while_it_runs_keeps_nobody_busy(stage: Stage) -> None:
+def test_a_task_that_becomes_every_node_while_it_runs_keeps_no_node_busy(stage: Stage) -> None:
     """Both who claims and who lets go must count the run that began before."""
     task, (one, *_) = stage.task("rotate", overlap="queue"), three_nodes(stage)
     stage.now = at("12:10")
@@ -194,7 +194,7 @@ def test_a_reboot_run_keeps_to_its_node_and_dies_with_it(stage: Stage) -> None:
     assert reasons(stage, task) == ["its node is gone"]
 
 
-def test_a_node_that_starts_runs_no_reboot_line_it_may_not_run(stage: Stage) -> None:
+def test_a_node_that_starts_runs_no_reboot_task_it_may_not_run(stage: Stage) -> None:
     stage.task("tagged", "@reboot", require=("gpu",))
     stage.task("queued", "@reboot", queue="mail")
     stage.task("hungry", "@reboot", need={"mem": 8.0e9})
@@ -203,7 +203,7 @@ def test_a_node_that_starts_runs_no_reboot_line_it_may_not_run(stage: Stage) -> 
     assert len(stage.runs()) == 3
 
 
-def test_a_run_by_hand_is_one_on_every_node_of_a_paused_line_too(stage: Stage) -> None:
+def test_a_run_by_hand_is_one_on_every_node_of_a_paused_task_too(stage: Stage) -> None:
     task, nodes = stage.task("rotate", every_node=True), three_nodes(stage)
     stage.crontab.pause(task, "no room")
     stage.crontab.run(stage.crontab.get(task.name))

@@ -131,7 +131,7 @@ def test_retrying_the_failed_run_continues_the_flow(stage: Stage, etl: Etl) -> N
     assert etl.take() == {}
 
 
-def test_retrying_the_failed_beginning_runs_the_whole_flow(stage: Stage, etl: Etl) -> None:
+def test_retrying_the_failed_root_runs_the_whole_flow(stage: Stage, etl: Etl) -> None:
     stage.now = at("13:00")
     (run,) = stage.take(etl.node)
     stage.finish(etl.node, run.id, FAILED)
@@ -290,9 +290,7 @@ def test_what_is_skipped_because_of_overlap_begins_no_flow(stage: Stage, etl: Et
 
 
 @pytest.mark.slow
-def test_steps_that_end_at_the_same_moment_bring_in_the_next_exactly_once(
-    database_url: str, stage: Stage
-) -> None:
+def test_steps_that_end_at_the_same_time_start_the_next_exactly_once(database_url: str, stage: Stage) -> None:
     etl = Etl(stage)
     databases = [open_database(database_url, clock=lambda: stage.now) for _ in TRANSFORMS]
     barrier = threading.Barrier(3, timeout=PATIENCE)

@@ -156,7 +156,7 @@ def test_what_cannot_be_computed_or_foreseen_is_named(stage: Stage) -> None:
     stage.task("event", "@on push")
     stage.task("reboot", "@reboot")
     broken = stage.task("broken")
-    stage.set_line(broken.id, timezone="Nowhere/Land")
+    stage.set_task(broken.id, timezone="Nowhere/Land")
     left_out = Forecast(stage.crontab).of(NOON + HOUR).left_out
     assert left_out.unforeseen == ["event", "reboot"]
     assert [name for name, _ in left_out.unreadable] == ["broken"]

@@ -99,7 +99,7 @@ def test_a_claim_waits_for_a_freeze_that_is_being_written(stage: Stage, database
     assert [run.id for run in stage.runs(None, RunState.RUNNING)] == [manual.id]
 
 
-def test_no_start_is_recorded_at_a_time_from_the_begin_of_a_planned_freeze_on(stage: Stage) -> None:
+def test_no_start_is_recorded_at_a_time_within_a_planned_freeze(stage: Stage) -> None:
     """The locks of a claim take a round trip, in which a planned freeze may begin."""
     task = stage.task("backup")
     manual = stage.crontab.run(task)

@@ -122,9 +122,9 @@ def test_an_edit_with_sql_is_recorded_when_an_agent_plans_the_task(stage: Stage)
 
 
 def test_a_task_added_with_sql_is_recorded_once(stage: Stage) -> None:
-    stage.insert_line(name="by-hand")
+    stage.insert_task(name="by-hand")
     stage.plan()
-    stage.set_line(stage.crontab.get("by-hand").id, planned_version=0)
+    stage.set_task(stage.crontab.get("by-hand").id, planned_version=0)
     stage.plan()
     assert [(each.action, each.via, each.before) for each in recorded(stage, "by-hand")] == [
         ("add", "sql", None)
@@ -147,7 +147,7 @@ def test_an_edit_with_sql_that_no_agent_has_planned_is_recorded_before_the_next_
 def test_a_task_whose_changes_were_pruned_is_not_taken_for_one_made_with_sql(stage: Stage) -> None:
     task = stage.task("a")
     stage.sql("DELETE FROM changes")
-    stage.set_line(task.id, planned_version=0)
+    stage.set_task(task.id, planned_version=0)
     stage.plan()
     assert recorded(stage) == []
 

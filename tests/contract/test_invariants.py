@@ -55,13 +55,13 @@ def test_every_state_of_the_chart_can_be_written(stage: Stage, values: dict[str,
 
 
 @pytest.mark.parametrize("second", [{}, {"state": "claimed", **OWNED}])
-def test_a_line_has_one_next_run(stage: Stage, second: dict[str, Any]) -> None:
+def test_a_task_has_one_next_run(stage: Stage, second: dict[str, Any]) -> None:
     stage.insert_run(trigger="schedule", task_id=7)
     with pytest.raises(IntegrityError):
         stage.insert_run(trigger="schedule", task_id=7, **second)
 
 
-def test_beside_its_next_run_a_line_has_as_many_others_as_it_likes(stage: Stage) -> None:
+def test_beside_its_next_run_a_task_has_any_number_of_others(stage: Stage) -> None:
     stage.insert_run(trigger="schedule", task_id=7)
     stage.insert_run(trigger="schedule", task_id=7, state="running", started_at=NOON, **OWNED)
     stage.insert_run(trigger="schedule", task_id=7, state="succeeded", **ENDED)
@@ -105,9 +105,9 @@ def test_run_ids_are_never_used_again_for_they_are_fencing_tokens(stage: Stage) 
         {"env": None},
     ],
 )
-def test_a_line_that_makes_no_sense_is_refused(stage: Stage, values: dict[str, Any]) -> None:
+def test_a_task_that_makes_no_sense_is_refused(stage: Stage, values: dict[str, Any]) -> None:
     with pytest.raises(IntegrityError):
-        stage.insert_line(**values)
+        stage.insert_task(**values)
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_sqlite_takes_only_values_that_can_be_read_again(
     "moment", ["2027-06-01 12:00:00", "2027-06-01 12:00:00.5", "2027-06-01 23:59:59.999999"]
 )
 def test_sqlite_takes_times_as_people_and_as_dcron_write_them(sqlite_stage: Stage, moment: str) -> None:
-    task_id = sqlite_stage.insert_line(changed_at=moment)
-    assert sqlite_stage.line(task_id).changed_at.isoformat(sep=" ").startswith(moment)
+    task_id = sqlite_stage.insert_task(changed_at=moment)
+    assert sqlite_stage.saved(task_id).changed_at.isoformat(sep=" ").startswith(moment)
 
 
 def test_a_node_is_either_alive_or_ended_somehow(stage: Stage) -> None:
@@ -168,5 +168,5 @@ def test_a_time_without_a_zone_is_never_written(stage: Stage) -> None:
         stage.insert_run(due_at=NOON.replace(tzinfo=None))
 
 
-def test_names_are_told_apart_by_case(stage: Stage) -> None:
-    assert stage.insert_line(name="Backup") != stage.insert_line(name="backup")
+def test_names_differ_by_case(stage: Stage) -> None:
+    assert stage.insert_task(name="Backup") != stage.insert_task(name="backup")

@@ -20,16 +20,16 @@ def test_the_lookup_follows_what_dcron_writes(stage: Stage) -> None:
     task = stage.task("a", labels={"team": "shop", "tier": "gold"})
     stage.task("b")
     assert kept(stage) == {(task.id, "team", "shop"), (task.id, "tier", "gold")}
-    edited = stage.crontab.edit(stage.line(task.id), {"labels": {"tier": "silver"}})
+    edited = stage.crontab.edit(stage.saved(task.id), {"labels": {"tier": "silver"}})
     assert kept(stage) == {(task.id, "tier", "silver")}
     assert dict(edited.labels) == {"tier": "silver"}
-    stage.crontab.remove(stage.line(task.id))
+    stage.crontab.remove(stage.saved(task.id))
     assert kept(stage) == set()
 
 
 def test_the_lookup_follows_plain_sql(stage: Stage) -> None:
-    first = stage.insert_line(name="a", labels='{"team":"shop"}')
-    second = stage.insert_line(name="b")
+    first = stage.insert_task(name="a", labels='{"team":"shop"}')
+    second = stage.insert_task(name="b")
     assert kept(stage) == {(first, "team", "shop")}
     stage.sql("""UPDATE crontab SET labels = '{"team":"x","team":"api","app":""}'""")
     pairs = (("team", "api"), ("app", ""))
@@ -50,9 +50,9 @@ UNREADABLE = (
 
 
 def test_labels_that_cannot_be_read_are_none(stage: Stage) -> None:
-    task_id = stage.insert_line(name="a", labels='{"team":"shop"}')
+    task_id = stage.insert_task(name="a", labels='{"team":"shop"}')
     for labels in UNREADABLE:
-        stage.set_line(task_id, describe="x")
+        stage.set_task(task_id, describe="x")
         stage.sql("UPDATE crontab SET labels = :labels", labels=labels)
         assert kept(stage) == set(), labels[:50]
     stage.sql("""UPDATE crontab SET labels = '{"team":"shop"}'""")
@@ -60,7 +60,7 @@ def test_labels_that_cannot_be_read_are_none(stage: Stage) -> None:
 
 
 def test_replaced_rows_and_emptied_tables_leave_no_labels(stage: Stage) -> None:
-    task_id = stage.insert_line(name="a", labels='{"team":"shop"}')
+    task_id = stage.insert_task(name="a", labels='{"team":"shop"}')
     if stage.database.is_sqlite:
         stage.sql(
             f"REPLACE INTO crontab (id, name, schedule, command) VALUES ({task_id}, 'a', '@daily', 'true')"
@@ -86,7 +86,7 @@ def test_bad_labels_are_refused(sqlite_stage: Stage, labels: dict[str, str], mes
 
 def test_an_edit_of_labels_keeps_the_next_run(stage: Stage) -> None:
     task = stage.task("a")
-    before = stage.turn(task)
+    before = stage.next_run(task)
     stage.forward(minutes=3)
-    stage.crontab.edit(stage.line(task.id), {"labels": {"team": "shop"}})
-    assert stage.turn(task) == before
+    stage.crontab.edit(stage.saved(task.id), {"labels": {"team": "shop"}})
+    assert stage.next_run(task) == before

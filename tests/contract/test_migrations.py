@@ -188,7 +188,7 @@ def test_tables_of_a_newer_dcron_are_left_alone(database: Database) -> None:
     assert migrations.current_version(database) == "9999"
 
 
-def test_tables_of_an_older_dcron_are_upgraded_when_somebody_says_so(
+def test_tables_of_an_older_dcron_are_upgraded_on_request(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migrations.prepare(database)
@@ -233,7 +233,7 @@ def guest(guest_url: str) -> Iterator[Database]:
     database.close()
 
 
-def test_a_role_that_may_not_create_is_told_who_may(guest: Database) -> None:
+def test_a_role_that_may_not_create_learns_who_may(guest: Database) -> None:
     expected = (
         r"role 'dcron_guest' may not make or change tables in schema 'public' .*owner '.+'.*`dcron db init`"
     )
@@ -242,7 +242,7 @@ def test_a_role_that_may_not_create_is_told_who_may(guest: Database) -> None:
     assert "hush" not in str(failure.value)
 
 
-def test_a_role_without_any_schema_is_told_who_can_help(guest: Database, postgres_server: str) -> None:
+def test_a_role_without_any_schema_learns_who_can_help(guest: Database, postgres_server: str) -> None:
     owner = make_url(postgres_server).set(database="dcron_guests").render_as_string(hide_password=False)
     with psycopg.connect(owner, autocommit=True) as admin:
         admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC, dcron_guest")

@@ -36,7 +36,7 @@ def fill(stage: Stage, node: str, task: Task) -> list[int]:
 
 
 @LIMITS
-def test_with_skip_a_turn_beyond_the_limit_is_left_out_with_the_reason(stage: Stage, limit: int) -> None:
+def test_with_skip_a_run_beyond_the_limit_is_skipped_with_the_reason(stage: Stage, limit: int) -> None:
     task, node = stage.task("backup", max_running=limit), stage.node()
     fill(stage, node, task)
     assert stage.take(node) == []
@@ -46,7 +46,7 @@ def test_with_skip_a_turn_beyond_the_limit_is_left_out_with_the_reason(stage: St
 
 
 @LIMITS
-def test_with_queue_every_occurrence_has_its_turn_one_after_the_other(stage: Stage, limit: int) -> None:
+def test_with_queue_every_occurrence_runs_one_after_the_other(stage: Stage, limit: int) -> None:
     task, node = stage.task("backup", max_running=limit, overlap="queue"), stage.node()
     running = fill(stage, node, task)
     first_to_wait = stage.now
@@ -66,7 +66,7 @@ def test_with_queue_every_occurrence_has_its_turn_one_after_the_other(stage: Sta
     assert reasons(stage, task) == []
 
 
-def test_a_turn_that_waits_for_its_limit_is_not_called_late(stage: Stage) -> None:
+def test_a_run_that_waits_for_its_limit_is_not_called_late(stage: Stage) -> None:
     held, node = stage.task("held", overlap="queue"), stage.node()
     fill(stage, node, held)
     assert stage.take(node) == []
@@ -182,7 +182,7 @@ def test_what_waits_is_moved_out_of_the_way_once_and_for_all(stage: Stage) -> No
     assert (batch.blocked, batch.skipped, batch.moved_on) == ([], [], False)
 
 
-def test_a_paused_line_keeps_what_waits_until_it_is_resumed(stage: Stage) -> None:
+def test_a_paused_task_keeps_what_waits_until_it_is_resumed(stage: Stage) -> None:
     task, node = stage.task("backup"), stage.node()
     run_id = stage.insert_run(task_id=task.id, task=task.name, trigger=Trigger.EVENT)
     paused = stage.crontab.pause(task)
@@ -193,7 +193,9 @@ def test_a_paused_line_keeps_what_waits_until_it_is_resumed(stage: Stage) -> Non
 
 
 @pytest.mark.parametrize("overlap", ["queue", "replace"])
-def test_what_downtime_left_out_is_told_once_though_its_turn_has_to_wait(stage: Stage, overlap: str) -> None:
+def test_what_downtime_left_out_is_recorded_once_though_its_run_has_to_wait(
+    stage: Stage, overlap: str
+) -> None:
     task, node = stage.task("backup", overlap=overlap), stage.node()
     by_hand = stage.crontab.run(task)
     stage.take(node)
@@ -239,7 +241,7 @@ def test_a_backlog_outlasts_an_edit_of_the_command(stage: Stage) -> None:
     assert (run.scheduled_for, run.spec["command"]) == (at("12:20"), "new")
 
 
-def test_what_waits_for_a_line_deleted_by_hand_ends_skipped(stage: Stage) -> None:
+def test_what_waits_for_a_task_deleted_by_hand_ends_skipped(stage: Stage) -> None:
     task, node = stage.task("backup", "0 0 1 1 *"), stage.node()
     stage.insert_run(task_id=task.id, task=task.name)
     (running,) = stage.take(node)
@@ -291,7 +293,7 @@ def waits_for_lock(stage: Stage) -> bool:
         return bool(connection.scalar(text(waiting)))
 
 
-def test_a_turn_that_replaces_goes_before_the_retry_of_the_run_it_replaces(stage: Stage) -> None:
+def test_a_run_that_replaces_goes_before_the_retry_of_the_run_it_replaces(stage: Stage) -> None:
     task, node = stage.task("backup", overlap="replace", tries=3, backoff=660.0), stage.node(lease=HOUR)
     stage.now = at("12:10")
     (first,) = stage.take(node)
@@ -307,7 +309,7 @@ def test_a_turn_that_replaces_goes_before_the_retry_of_the_run_it_replaces(stage
     assert [run.trigger for run in held_back(stage, task)] == [Trigger.RETRY]
 
 
-def test_turns_that_a_slow_end_held_up_are_left_out_for_the_overlap(stage: Stage) -> None:
+def test_occurrences_that_a_slow_end_held_up_are_skipped_for_the_overlap(stage: Stage) -> None:
     task, node = stage.task("backup", overlap="replace"), stage.node(lease=2 * HOUR)
     stage.now = at("12:10")
     (slow,) = stage.take(node)
@@ -321,7 +323,7 @@ def test_turns_that_a_slow_end_held_up_are_left_out_for_the_overlap(stage: Stage
     assert reason.startswith("overlap: the run before was still alive (2 occurrences, ")
 
 
-def test_a_turn_that_queues_too_long_leaves_those_behind_it_in_the_queue(stage: Stage) -> None:
+def test_a_run_that_queues_too_long_leaves_those_behind_it_in_the_queue(stage: Stage) -> None:
     task = stage.task("backup", overlap="queue", deadline=1200.0)
     node = stage.node(lease=2 * HOUR)
     stage.now = at("12:10")

@@ -200,7 +200,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
         connection, stage.database, NOON + timedelta(days=1), {NODE: NOON + timedelta(minutes=1)}
     ),
     "nodes": lambda connection, stage: nodes.listing(connection, NOON, ended_since=NOON),
-    "plan": lambda connection, stage: planning.plan(connection, stage.line(7), NOON),
+    "plan": lambda connection, stage: planning.plan(connection, stage.saved(7), NOON),
     "settle_orphans": lambda connection, stage: unclaimable.skip_orphans(
         connection, [Lane()], NOON - timedelta(1), 100
     ),

@@ -57,7 +57,7 @@ def test_other_queues_go_on_while_one_is_full(stage: Stage) -> None:
     assert sorted(run.task.queue for run in stage.take(node)) == ["mail"] + ["reports"] * 3
 
 
-def test_with_a_limit_of_nothing_a_queue_stands_still_until_it_is_taken_away(stage: Stage) -> None:
+def test_with_a_limit_of_nothing_a_queue_starts_nothing_until_it_is_taken_away(stage: Stage) -> None:
     fleet = Fleet(stage.crontab)
     fleet.set_queue("mail", 0)
     expected(stage, tasks=2)
@@ -94,7 +94,7 @@ def test_queues_are_shown_with_their_limits_and_what_runs_in_them(stage: Stage) 
     ]
 
 
-def test_a_line_that_changes_its_queue_takes_with_it_what_waits(stage: Stage) -> None:
+def test_a_task_that_changes_its_queue_takes_with_it_what_waits(stage: Stage) -> None:
     Fleet(stage.crontab).set_queue("mail", 0)
     task = stage.task("letter", NEVER, queue="mail")
     run = stage.crontab.run(task)

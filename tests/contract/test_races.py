@@ -109,7 +109,7 @@ def test_two_claimers_never_get_the_same_run(
     assert set(started.values()) == {1}
 
 
-def test_the_same_race_shows_up_a_protocol_that_writes_whatever_stands_there(
+def test_the_same_race_exposes_a_protocol_that_overwrites(
     stage: Stage, claimers: list[tuple[Database, str]]
 ) -> None:
     for _ in range(20):
@@ -173,7 +173,7 @@ def test_a_limit_holds_whatever_isolation_the_server_prefers(
 
 
 @pytest.mark.slow
-def test_a_line_keeps_its_one_next_run_while_people_and_agents_work_on_it(
+def test_a_task_keeps_its_one_next_run_while_people_and_agents_work_on_it(
     database_url: str, stage: Stage, claimers: list[tuple[Database, str]]
 ) -> None:
     """Claim and start, edit, pause, cancel and plan the same line at the same moment, again and again."""
@@ -214,16 +214,16 @@ def test_a_line_keeps_its_one_next_run_while_people_and_agents_work_on_it(
                 answer.result()
             while stage.plan():
                 pass
-            line = stage.line(task.id)
+            line = stage.saved(task.id)
             assert (line.enabled, line.error, stage.has_to_plan()) == (True, None, False)
             turns = [run for run in stage.runs(task.id, RunState.WAITING) if run.trigger is Trigger.SCHEDULE]
             assert len(turns) == 1
             assert turns[0].spec["schedule"] == line.schedule
 
 
-def test_a_cancellation_waits_for_whoever_is_at_work_on_the_line(database_url: str, stage: Stage) -> None:
+def test_a_cancellation_waits_for_another_writer_of_the_task(database_url: str, stage: Stage) -> None:
     """Else both would put a turn in the place of the one that is cancelled."""
-    turn = stage.turn(stage.task("contended"))
+    turn = stage.next_run(stage.task("contended"))
     assert turn
     impatient = open_database(database_url, clock=lambda: stage.now, patience=0.3)
     try:

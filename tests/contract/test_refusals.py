@@ -138,7 +138,7 @@ def test_a_run_that_was_to_be_cancelled_goes_nowhere(stage: Stage) -> None:
     assert waiting(stage) == []
 
 
-def test_what_somebody_asked_for_while_the_task_is_paused_goes_on(stage: Stage) -> None:
+def test_what_a_person_requested_while_the_task_is_paused_goes_on(stage: Stage) -> None:
     task = stage.task("job")
     one, two = node(stage, "web-1"), node(stage, "web-2")
     stage.crontab.run(stage.crontab.pause(task, "holiday"))

@@ -96,9 +96,9 @@ def test_the_last_started_runs_of_a_task_stay_whatever_their_age(stage: Stage) -
 def test_a_task_keeps_what_it_says_now(stage: Stage) -> None:
     a = task(stage)
     ids = insert_history(stage, [{"task_id": a, "days": days} for days in (400, 20, 8, 6)])
-    stage.set_line(a, keep={"last": 0, "runs": "none"})
+    stage.set_task(a, keep={"last": 0, "runs": "none"})
     assert prune(stage) == {}
-    stage.set_line(a, keep={"last": 0, "runs": 7 * 86400})
+    stage.set_task(a, keep={"last": 0, "runs": 7 * 86400})
     assert prune(stage) == {"runs": 3}
     assert left(stage) == ids[-1:]
 
@@ -269,7 +269,7 @@ def test_what_was_settled_during_a_pause_stays_until_it_ends(stage: Stage) -> No
     a = task(stage)
     ids = insert_history(stage, [{"task_id": a, "days": days} for days in (70, 50)])
     values = {"enabled": False, "paused_at": stage.now - timedelta(days=60)}
-    stage.set_line(a, **values)
+    stage.set_task(a, **values)
     assert prune(stage) == {"runs": 1}
     assert left(stage) == ids[1:]
 
@@ -377,7 +377,7 @@ def test_after_a_batch_that_fails_the_next_one_is_smaller(
 
 
 @pytest.mark.slow
-def test_many_runs_that_ended_in_one_moment_are_walked(stage: Stage) -> None:
+def test_many_runs_that_ended_at_one_time_are_walked(stage: Stage) -> None:
     a = task(stage)
     insert_history(stage, [{"task_id": a, "days": 60, "flow": 5}] * 700)
     insert_history(stage, [{"task_id": 999, "days": 60}] * 700)

@@ -65,7 +65,7 @@ def test_what_did_not_fail_is_not_tried_again(stage: Stage, state: RunState) -> 
     assert find(stage, run.id).dead_at is None
 
 
-def test_the_regular_turn_is_not_displaced_by_a_retry(stage: Stage) -> None:
+def test_the_next_run_is_not_displaced_by_a_retry(stage: Stage) -> None:
     task, node = stage.task("backup", tries=3, backoff=600.0), stage.node()
     stage.now = at("12:10")
     (run,) = stage.take(node)
@@ -108,7 +108,7 @@ def test_a_claim_that_was_never_started_costs_no_attempt(stage: Stage) -> None:
     assert len(stage.runs(task.id)) == 2
 
 
-def test_what_is_lost_is_a_dead_letter_unless_the_line_says_retry(stage: Stage) -> None:
+def test_what_is_lost_is_a_dead_letter_unless_the_task_says_retry(stage: Stage) -> None:
     task, node = stage.task("backup", "0 0 1 1 *", tries=3), stage.node()
     stage.crontab.run(task)
     (run,) = stage.take(node)
@@ -160,7 +160,7 @@ def test_a_failure_that_was_taken_for_lost_and_dead_is_tried_again_after_all(sta
     assert stage.runs(task.id)[-1].retry_of == run.id
 
 
-def test_a_retry_executes_what_failed_and_not_what_the_line_says_by_then(stage: Stage) -> None:
+def test_a_retry_executes_what_failed_and_not_what_the_task_says_by_then(stage: Stage) -> None:
     task, node = stage.task("backup", "0 0 1 1 *", command="old", **RETRIES), stage.node()
     stage.crontab.run(task)
     (run,) = stage.take(node)
@@ -171,7 +171,7 @@ def test_a_retry_executes_what_failed_and_not_what_the_line_says_by_then(stage: 
     assert retry.spec["command"] == "old"
 
 
-def test_a_line_that_was_removed_is_not_tried_again(stage: Stage) -> None:
+def test_a_task_that_was_removed_is_not_tried_again(stage: Stage) -> None:
     task, node = stage.task("backup", "0 0 1 1 *", **RETRIES), stage.node()
     stage.crontab.run(task)
     (run,) = stage.take(node)
@@ -181,7 +181,7 @@ def test_a_line_that_was_removed_is_not_tried_again(stage: Stage) -> None:
     assert stage.runs(task.id, RunState.WAITING) == []
 
 
-def test_a_paused_lines_retry_waits_for_the_line(stage: Stage) -> None:
+def test_a_paused_task_s_retry_waits_for_it(stage: Stage) -> None:
     task, node = stage.task("backup", "0 0 1 1 *", **RETRIES), stage.node()
     stage.crontab.run(task)
     (run,) = stage.take(node)

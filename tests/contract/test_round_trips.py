@@ -64,7 +64,7 @@ def node(world: World, wire: Wire) -> HandNode:
     node = world.node()
     for _ in range(WARM):
         world.clock.forward(minutes=1)
-        node.end(*node.take_turns())
+        node.end(*node.dispatch())
         node.recorder.step()
         node.heartbeat.step()
     world.clock.forward(minutes=1)
@@ -79,7 +79,7 @@ def test_a_step_claims_and_starts_runs_in_few_round_trips(node: HandNode, wire: 
 def test_a_run_that_is_due_soon_after_a_claim_needs_no_look(world: World, node: HandNode, wire: Wire) -> None:
     world.add("soon", "@every 1s", max_running=None)
     world.clock.forward(seconds=0.5)
-    node.take_turns()
+    node.dispatch()
     assert node.dispatcher.step() == pytest.approx(0.5)
     world.clock.forward(seconds=0.5)
     assert wire.trips(node.dispatcher.step) <= CLAIM
@@ -87,15 +87,15 @@ def test_a_run_that_is_due_soon_after_a_claim_needs_no_look(world: World, node: 
 
 
 def test_a_step_that_finds_nothing_is_one_round_trip(node: HandNode, wire: Wire) -> None:
-    node.take_turns()
+    node.dispatch()
     assert wire.trips(node.dispatcher.step) <= LOOK
 
 
 def test_the_ends_of_runs_are_recorded_in_few_round_trips(node: HandNode, wire: Wire) -> None:
-    node.end(*node.take_turns())
+    node.end(*node.dispatch())
     assert wire.trips(node.recorder.step) <= FINISH
 
 
 def test_a_heartbeat_takes_few_round_trips(node: HandNode, wire: Wire) -> None:
-    node.take_turns()
+    node.dispatch()
     assert wire.trips(node.heartbeat.step) <= BEAT

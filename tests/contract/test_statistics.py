@@ -117,7 +117,7 @@ def running(stage: Stage, *, lost_at: datetime | None = None, pruned: bool = Fal
     for _ in range(2):
         stage.crontab.run(task)
         started += [run.id for run in stage.take(node)]
-        stage.set_line(task.id, max_running=5)
+        stage.set_task(task.id, max_running=5)
     other = stage.task("b", "@yearly")
     stage.crontab.run(other)
     stage.finish(node, stage.take(node)[0].id)

@@ -30,7 +30,7 @@ def take(stage: Stage, node: str) -> ClaimedRun:
 
 def test_a_trial_runs_the_changed_command_once_and_the_task_stays_as_it_is(stage: Stage) -> None:
     task, node = stage.task("backup", env={"A": "1"}, tries=3), stage.node()
-    before = (stage.line(task.id), stage.runs(task.id))
+    before = (stage.saved(task.id), stage.runs(task.id))
     trial = try_it(stage, task, command="tried", env={"A": "2"})
     run = take(stage, node)
     assert (run.id, run.task.name, run.spec["command"], run.spec["env"]) == (
@@ -38,7 +38,7 @@ def test_a_trial_runs_the_changed_command_once_and_the_task_stays_as_it_is(stage
         {"A": "2"},
     )
     stage.finish(node, run.id, RunState.FAILED, exit_code=3)
-    assert (stage.line(task.id), stage.runs(task.id)) == before
+    assert (stage.saved(task.id), stage.runs(task.id)) == before
     ended = find(stage, run.id)
     assert (ended.state, ended.exit_code, ended.is_trial, ended.dead_at) == (RunState.FAILED, 3, True, None)
     assert DeadLetters(stage.crontab).page(10) == []
@@ -105,7 +105,7 @@ def test_a_run_is_repeated_exactly_also_of_a_changed_or_removed_task(stage: Stag
     lane = read_lane(first.lane)
     assert lane
     assert (lane.require, lane.queue, lane.is_trial) == (("ssd",), "mail", True)
-    stage.crontab.remove(stage.line(task.id))
+    stage.crontab.remove(stage.saved(task.id))
     second = Trials(stage.crontab).repeat(payload.id)
     third = Trials(stage.crontab).repeat(second.id)
     assert (second.payload, third.payload, third.spec["like"]) == ("text", "text", second.id)

@@ -100,7 +100,7 @@ def test_paused_tasks_and_excluded_dates_are_not_late(stage: WatchedStage, pause
         stage.crontab.pause(stage.task("backup"))
     else:
         Calendars(stage.crontab).put(Calendar("all", weekdays=frozenset(range(7))))
-        stage.insert_line(except_calendar="all")
+        stage.insert_task(except_calendar="all")
         stage.plan()
     stage.forward(hours=1)
     assert stage.look() == []
@@ -229,7 +229,7 @@ def test_alerts_of_a_removed_task_close(stage: WatchedStage) -> None:
     assert stage.look() == []
 
 
-def test_reminders_are_written_until_somebody_acknowledges(stage: WatchedStage) -> None:
+def test_reminders_are_written_until_the_alert_is_acknowledged(stage: WatchedStage) -> None:
     task = stage.task("backup", notify=("ops",))
     stage.forward(minutes=30)
     assert stage.look() == [f"late task:{task.id}"]
@@ -301,7 +301,7 @@ def insert_tasks(stage: WatchedStage, count: int, **values: Any) -> None:
 def test_one_stale_task_of_20_000_is_found_in_the_next_round(stage: WatchedStage) -> None:
     insert_tasks(stage, 20_000, expect={"success": 86_400.0}, labels={"team": "shop"})
     late = stage.crontab.find("t017654")
-    stage.set_line(late.id, expect={"success": 3600.0})
+    stage.set_task(late.id, expect={"success": 3600.0})
     assert stage.look() == []
     stage.forward(hours=2)
     assert stage.look() == [f"stale task:{late.id}"]

@@ -110,7 +110,7 @@ def run_one(stage: Stage, node: str, state: RunState = RunState.SUCCEEDED, **fac
 # What is on record ----------------------------------------------------------------------------------
 
 
-def test_a_run_that_ran_tells_where_when_and_how_it_ended(stage: Stage) -> None:
+def test_a_finished_run_says_where_when_and_how_it_ended(stage: Stage) -> None:
     stage.task("backup", tries=2, backoff=60, backoff_factor=1)
     node = stage.node(lease=HOUR)
     stage.now = at("12:10")
@@ -140,7 +140,7 @@ def test_a_run_that_ran_tells_where_when_and_how_it_ended(stage: Stage) -> None:
     assert "dead letter" not in why(stage, "backup", at("12:10"))[1].sentence
 
 
-def test_a_run_under_way_tells_where_and_since_when(stage: Stage) -> None:
+def test_a_run_under_way_says_where_and_since_when(stage: Stage) -> None:
     stage.task("backup")
     node = stage.node(lease=30)
     stage.now = at("12:10")
@@ -179,7 +179,7 @@ def test_an_overlap_names_the_runs_in_the_way(stage: Stage) -> None:
     assert cause.sentence.endswith(f"overlap: the previous run is still alive (run {running.id} on {node})")
 
 
-def test_what_was_passed_over_together_is_told_of_each(stage: Stage) -> None:
+def test_each_occurrence_of_a_missed_range_is_explained(stage: Stage) -> None:
     stage.task("backup")
     node = stage.node()
     stage.now = at("12:05")
@@ -195,11 +195,11 @@ def test_what_was_passed_over_together_is_told_of_each(stage: Stage) -> None:
     assert only(stage, "backup", at("12:15"), "no-such-time").facts["before"] == at("12:10")
 
 
-def test_a_pause_tells_by_whom_since_when_and_what_for_now_and_afterwards(stage: Stage) -> None:
+def test_a_pause_says_by_whom_since_when_and_what_for_now_and_afterwards(stage: Stage) -> None:
     task = stage.task("backup")
     stage.node(lease=2 * HOUR)
     stage.now = at("12:15")
-    task = stage.crontab.pause(stage.line(task.id), "maintenance", until=at("13:30"))
+    task = stage.crontab.pause(stage.saved(task.id), "maintenance", until=at("13:30"))
     stage.now = at("12:45")
     for moment in (at("12:20"), at("12:50")):
         cause = only(stage, "backup", moment, "paused")
@@ -226,7 +226,7 @@ def test_what_expired_or_was_called_off_says_so(stage: Stage) -> None:
     assert cause.sentence.endswith("was cancelled before it started: cancelled by ann@desk")
 
 
-def test_a_turn_that_came_too_late_holds_up_those_behind_it(stage: Stage) -> None:
+def test_a_run_that_came_too_late_holds_up_those_behind_it(stage: Stage) -> None:
     stage.task("backup")
     stage.now = at("12:35")
     (turn,) = stage.runs(None, RunState.WAITING)
@@ -275,7 +275,7 @@ def test_a_time_that_the_schedule_does_not_have_names_its_nearest(stage: Stage) 
 
 
 @pytest.mark.slow
-def test_a_time_outside_the_window_is_told(stage: Stage) -> None:
+def test_a_time_outside_the_window_is_explained(stage: Stage) -> None:
     stage.task("backup", not_before=at("13:00"), not_after=at("14:00"))
     assert only(stage, "backup", at("12:50"), "window").facts["not_before"] == at("13:00")
     assert only(stage, "backup", at("14:10"), "window").facts["not_after"] == at("14:00")
@@ -295,7 +295,7 @@ def test_a_time_outside_the_window_is_told(stage: Stage) -> None:
         ("fold", "2027-10-31T01:30+00:00", {"fold": "both"}, "this is the second, CET"),
     ],
 )
-def test_daylight_saving_is_told(
+def test_daylight_saving_is_explained(
     sqlite_stage: Stage, zone: str, moment: str, rules: dict[str, Any], expected: str
 ) -> None:
     stage = sqlite_stage
@@ -311,7 +311,7 @@ def test_daylight_saving_is_told(
 # The line -------------------------------------------------------------------------------------------
 
 
-def test_a_line_that_was_not_there_yet_or_is_gone_says_so(stage: Stage) -> None:
+def test_a_task_that_was_not_there_yet_or_is_gone_says_so(stage: Stage) -> None:
     task = stage.task("backup")
     cause = only(stage, "backup", at("11:50"), "not-yet")
     message = f"not there yet: it was added by ann@desk (as {cause.facts['login']}), 2027-06-01 12:00 UTC"
@@ -321,7 +321,7 @@ def test_a_line_that_was_not_there_yet_or_is_gone_says_so(stage: Stage) -> None:
     stage.now = at("12:10")
     run_one(stage, node)
     stage.now = at("12:15")
-    stage.crontab.remove(stage.line(task.id))
+    stage.crontab.remove(stage.saved(task.id))
     assert codes(why(stage, "backup", at("12:10"))) == ["ran", "removed"]
     assert only(stage, "backup", at("12:20"), "removed").facts["since"] == at("12:15")
     assert codes(why(stage, "backup")) == ["ran", "removed"]
@@ -334,13 +334,13 @@ def test_a_line_that_was_not_there_yet_or_is_gone_says_so(stage: Stage) -> None:
         why(stage, "never-heard-of")
 
 
-def test_an_edit_is_told_where_it_changed_the_times(stage: Stage) -> None:
+def test_an_edit_is_named_where_it_changed_the_times(stage: Stage) -> None:
     task = stage.task("backup")
     node = stage.node(lease=2 * HOUR)
     stage.now = at("12:10")
     run_one(stage, node)
     stage.now = at("12:12")
-    stage.crontab.edit(stage.line(task.id), {"schedule": "*/15 * * * *"})
+    stage.crontab.edit(stage.saved(task.id), {"schedule": "*/15 * * * *"})
     ran, since = why(stage, "backup", at("12:10"))
     assert (ran.code, since.code, since.facts["fields"]) == ("ran", "changed-since", ["schedule"])
     nothing, edited = why(stage, "backup", at("12:20"))
@@ -391,19 +391,19 @@ def test_what_was_changed_with_sql_counts_from_the_change_before(stage: Stage) -
             assert (causes[0].code, causes[0].facts["schedule"]) == ("no-such-time", schedule)
 
 
-def test_an_edit_before_the_jitter_is_over_replaces_the_turn(stage: Stage) -> None:
+def test_an_edit_before_the_jitter_is_over_replaces_the_run(stage: Stage) -> None:
     task = stage.task("backup", jitter=300)
-    turn = stage.turn(task)
+    turn = stage.next_run(task)
     assert turn
     assert turn.due_at > at("12:10")
     stage.now = at("12:10")
-    stage.crontab.edit(stage.line(task.id), {"schedule": "*/15 * * * *"})
+    stage.crontab.edit(stage.saved(task.id), {"schedule": "*/15 * * * *"})
     cause = one_of(stage, "backup", at("12:10"), "edited")
     assert "replaced by an edit" in cause.sentence
 
 
-def test_a_line_that_agents_cannot_run_says_what_is_wrong(stage: Stage) -> None:
-    stage.insert_line(name="by-hand", schedule="*/10 * * * *")
+def test_a_task_that_agents_cannot_run_says_what_is_wrong(stage: Stage) -> None:
+    stage.insert_task(name="by-hand", schedule="*/10 * * * *")
     assert "not planned yet" in one_of(stage, "by-hand", None, "unplanned").sentence
     stage.plan()
     stage.sql("UPDATE crontab SET schedule = 'nonsense', version = version + 1")
@@ -414,8 +414,8 @@ def test_a_line_that_agents_cannot_run_says_what_is_wrong(stage: Stage) -> None:
     assert "suspended" in codes(why(stage, "by-hand"))
 
 
-def test_a_line_that_was_planned_late_says_so(stage: Stage) -> None:
-    stage.insert_line(name="by-hand", schedule="*/10 * * * *")
+def test_a_task_that_was_planned_late_says_so(stage: Stage) -> None:
+    stage.insert_task(name="by-hand", schedule="*/10 * * * *")
     stage.now = at("12:15")
     stage.plan()
     cause = only(stage, "by-hand", at("12:10"), "unplanned")
@@ -476,7 +476,7 @@ def test_a_run_that_no_living_node_can_take_says_what_it_asks_for(stage: Stage) 
     assert node
 
 
-def test_busy_slots_are_counted_and_more_urgent_runs_told(stage: Stage) -> None:
+def test_busy_slots_are_counted_and_more_urgent_runs_named(stage: Stage) -> None:
     stage.task("long")
     for name in ("urgent", "pressing"):
         stage.task(name, priority="high")
@@ -484,7 +484,7 @@ def test_busy_slots_are_counted_and_more_urgent_runs_told(stage: Stage) -> None:
     node = stage.node(lease=HOUR)
     stage.sql("UPDATE nodes SET slots = 1")
     stage.now = at("12:10")
-    busy = stage.crontab.run(stage.line(1))
+    busy = stage.crontab.run(stage.saved(1))
     stage.take(node, limit=1)
     causes = why(stage, "backup", at("12:10"))
     assert codes(causes) == ["slots", "priority"]
@@ -494,7 +494,7 @@ def test_busy_slots_are_counted_and_more_urgent_runs_told(stage: Stage) -> None:
     assert busy
 
 
-def test_a_turn_is_not_promised_behind_one_that_waits(stage: Stage) -> None:
+def test_a_run_is_not_promised_behind_one_that_waits(stage: Stage) -> None:
     stage.task("backup", overlap="queue")
     node = stage.node(lease=HOUR)
     stage.now = at("12:10")
@@ -502,7 +502,7 @@ def test_a_turn_is_not_promised_behind_one_that_waits(stage: Stage) -> None:
     assert "will run then, in 10m" in why(stage, "backup", at("12:20"))[0].sentence
     stage.now = at("12:25")
     assert stage.take(node) == []
-    turn = stage.turn(running.task)
+    turn = stage.next_run(running.task)
     assert turn
     for when in (at("12:30"), None):
         future, limit = why(stage, "backup", when)[-2:]
@@ -520,7 +520,7 @@ def test_a_turn_is_not_promised_behind_one_that_waits(stage: Stage) -> None:
     assert codes(why(stage, "backup", at("12:30"))) == ["future", "due"]
 
 
-def test_a_turn_that_is_about_to_be_taken_is_not_in_the_way(stage: Stage) -> None:
+def test_a_run_that_is_about_to_be_claimed_is_not_in_the_way(stage: Stage) -> None:
     stage.task("backup")
     stage.node(lease=HOUR)
     stage.now = at("12:10")
@@ -534,7 +534,7 @@ def test_a_due_run_that_a_node_can_take_is_about_to_be_taken(stage: Stage) -> No
     assert f"one of {node} takes it" in only(stage, "backup", at("12:10"), "due").sentence
 
 
-def test_what_is_taken_of_a_nodes_capacity_is_told(stage: Stage) -> None:
+def test_what_is_taken_of_a_node_s_capacity_is_named(stage: Stage) -> None:
     stage.task("train", need={"gpu": 1}, max_running=None)
     node = stage.node(lease=HOUR, capacity={"gpu": 1})
     stage.now = at("12:10")
@@ -544,7 +544,7 @@ def test_what_is_taken_of_a_nodes_capacity_is_told(stage: Stage) -> None:
     assert f"it needs gpu=1, and {node} has 0 gpu of 1 left" in cause.sentence
 
 
-def test_room_that_is_kept_for_a_larger_run_is_told(stage: Stage) -> None:
+def test_room_that_is_kept_for_a_larger_run_is_named(stage: Stage) -> None:
     never = "0 0 1 1 *"
     small = stage.task("small", never, need={"gpu": 1}, max_running=None)
     big = stage.task("big", never, need={"gpu": 2})
@@ -601,12 +601,12 @@ def test_a_run_that_waits_behind_others_that_wait_names_those(stage: Stage) -> N
     assert "comes first" in cause.sentence
 
 
-def test_a_retry_of_a_paused_line_waits_for_the_end_of_the_pause(stage: Stage) -> None:
+def test_a_retry_of_a_paused_task_waits_for_the_end_of_the_pause(stage: Stage) -> None:
     task = stage.task("backup", tries=2)
     node = stage.node(lease=HOUR)
     stage.now = at("12:10")
     run_one(stage, node, RunState.FAILED, reason="exit 1")
-    stage.crontab.pause(stage.line(task.id), "maintenance")
+    stage.crontab.pause(stage.saved(task.id), "maintenance")
     stage.now = at("12:12")
     assert codes(why(stage, "backup", at("12:10"))) == ["ran", "paused"], "due, and not yet looked at"
     stage.claim(node)
@@ -615,7 +615,7 @@ def test_a_retry_of_a_paused_line_waits_for_the_end_of_the_pause(stage: Stage) -
     assert "attempt 2, waits: backup is paused by ann@desk since" in paused.sentence
 
 
-def test_a_turn_of_every_node_tells_of_each(stage: Stage) -> None:
+def test_an_every_node_occurrence_explains_each_node(stage: Stage) -> None:
     stage.task("rotate", every_node=True)
     first, second = stage.node("web-1", lease=HOUR), stage.node("web-2", lease=HOUR)
     stage.now = at("12:10")
@@ -644,7 +644,7 @@ def test_a_delay_waits_for_the_end_of_the_run_before(stage: Stage) -> None:
 # What follows no clock ------------------------------------------------------------------------------
 
 
-def test_a_line_that_waits_for_a_node_or_an_event_says_so(stage: Stage) -> None:
+def test_a_task_that_waits_for_a_node_or_an_event_says_so(stage: Stage) -> None:
     stage.task("boot", "@reboot")
     stage.task("release", "@on deploy")
     assert "runs when a node starts" in one_of(stage, "boot", None, "reboot").sentence
@@ -735,7 +735,7 @@ def test_nothing_that_dcron_did_or_left_out_is_without_a_cause(stage: Stage) -> 
     node = stage.node(lease=24 * HOUR)
 
     def change(**fields: Any) -> None:
-        stage.crontab.edit(stage.line(task.id), fields)
+        stage.crontab.edit(stage.saved(task.id), fields)
 
     def turn(clock_time: str, state: RunState = RunState.SUCCEEDED) -> None:
         stage.now = at(clock_time)
@@ -750,24 +750,24 @@ def test_nothing_that_dcron_did_or_left_out_is_without_a_cause(stage: Stage) -> 
     stage.claim(node)
     stage.finish(node, running.id)
     stage.now = at("12:45")
-    stage.crontab.pause(stage.line(task.id), "maintenance")
+    stage.crontab.pause(stage.saved(task.id), "maintenance")
     stage.now = at("13:25")
     change(schedule="*/15 * * * *")
     stage.now = at("14:00")
-    stage.crontab.resume(stage.line(task.id))
+    stage.crontab.resume(stage.saved(task.id))
     stage.now = at("14:15") + timedelta(seconds=1)
     change(schedule="*/10 * * * *")
     stage.now = at("15:00") + timedelta(minutes=1)
     stage.expire()
     stage.now = at("15:45")
-    stage.crontab.run(stage.line(task.id))
+    stage.crontab.run(stage.saved(task.id))
     stage.take(node)
     stage.sign_off(node)
     stage.now = at("17:25")
     node = stage.node("web-2", lease=24 * HOUR)
     turn("17:25")
     stage.now = at("17:52")
-    waiting = stage.turn(stage.line(task.id))
+    waiting = stage.next_run(stage.saved(task.id))
     assert waiting
     stage.crontab.cancel(waiting.id)
     stage.now = at("18:31")
@@ -776,7 +776,7 @@ def test_nothing_that_dcron_did_or_left_out_is_without_a_cause(stage: Stage) -> 
     stage.now = at("19:05")
     change(timezone="UTC", require=("gpu",))
     stage.now = at("20:00")
-    stage.crontab.remove(stage.line(task.id))
+    stage.crontab.remove(stage.saved(task.id))
     stage.now = at("20:30")
 
     moment, message = at("11:30"), set()
@@ -884,7 +884,7 @@ def test_a_schedule_that_is_over_says_so(stage: Stage) -> None:
 # A whole day, and lately ----------------------------------------------------------------------------
 
 
-def test_a_day_tells_what_is_alike_once(stage: Stage) -> None:
+def test_a_day_says_what_is_alike_once(stage: Stage) -> None:
     stage.task("backup")
     node = stage.node(lease=HOUR)
     stage.now = at("12:10")
@@ -901,7 +901,7 @@ def test_a_day_with_too_many_times_says_where_to_go_on(sqlite_stage: Stage) -> N
     assert (more.code, more.facts["after"]) == ("more", at("15:21"))
 
 
-def test_a_minute_stands_for_the_seconds_in_it(stage: Stage) -> None:
+def test_a_minute_means_all_seconds_in_it(stage: Stage) -> None:
     task = stage.task("backup", "@daily")
     node = stage.node(lease=HOUR)
     stage.now = at("12:30") + timedelta(seconds=17)

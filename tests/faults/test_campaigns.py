@@ -128,7 +128,7 @@ def test_the_checker_sees_what_the_dead_write_and_what_disagrees(played: Stage) 
     assert sorted(verdict.violations) == ["I4", "I5"]
 
 
-def test_the_end_of_an_unheard_run_is_its_nodes_whoever_delivers_it(played: Stage) -> None:
+def test_the_end_of_an_unheard_run_is_its_node_s_wherever_it_comes_from(played: Stage) -> None:
     before = violated(played)
     _write(played, UNHEARD, NOBODYS)
     assert violated(played) == before

@@ -53,7 +53,7 @@ def test_a_task_with_an_account_runs_where_that_account_can_be_had(account: str,
     assert plain.process.poll() is None
 
 
-def test_a_command_that_one_agent_cannot_begin_is_run_by_the_other(team: Cluster, tmp_path: Path) -> None:
+def test_a_command_that_one_agent_cannot_start_is_run_by_the_other(team: Cluster, tmp_path: Path) -> None:
     """Both run here, so what the first lacks is a program that only comes to be when it has refused."""
     program = tmp_path / "program"
     task = team.add("job", NEVER, str(program), argv=(str(program),))
@@ -75,7 +75,7 @@ def test_a_command_that_one_agent_cannot_begin_is_run_by_the_other(team: Cluster
     assert first.process.poll() is None
 
 
-def test_a_command_that_no_agent_can_begin_is_tried_once_on_each(team: Cluster) -> None:
+def test_a_command_that_no_agent_can_start_is_tried_once_on_each(team: Cluster) -> None:
     task = team.add("job", NEVER, "/no/such/program", argv=("/no/such/program",))
     for number in range(3):
         team.start_agent(f"web-{number}", lease=20)

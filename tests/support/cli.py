@@ -132,9 +132,9 @@ def _read(terminal: int, seconds: float = 2 * PATIENCE) -> Iterator[bytes]:
             return
 
 
-def is_past(time_told: str) -> bool:
+def is_past(time_shown: str) -> bool:
     """Return whether this time, as `--json` shows it, has come."""
-    return datetime.fromisoformat(time_told) <= datetime.now(UTC)
+    return datetime.fromisoformat(time_shown) <= datetime.now(UTC)
 
 
 def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:

@@ -220,7 +220,7 @@ class HandNode:
         self.rollback_detector.settled(0)
         return self
 
-    def take_turns(self) -> list[int]:
+    def dispatch(self) -> list[int]:
         """Step until there is nothing to do; the runs that were launched."""
         before = len(self.launched)
         for _ in range(20):

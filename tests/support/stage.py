@@ -44,7 +44,7 @@ class Stage:
         """Add a task and plan it."""
         return self.crontab.add(definition(name, schedule, **fields))
 
-    def insert_line(self, **values: Any) -> int:
+    def insert_task(self, **values: Any) -> int:
         """Insert a task by hand, past all checks except the database's."""
         line = {"name": "by-hand", "schedule": "*/10 * * * *", "command": "true", **values}
         columns = ", ".join(f'"{name}"' for name in line)
@@ -61,7 +61,7 @@ class Stage:
         with self.database.write() as connection:
             return int(connection.execute(insert(runs).values(row).returning(runs.c.id)).scalar_one())
 
-    def set_line(self, task_id: int, **values: Any) -> None:
+    def set_task(self, task_id: int, **values: Any) -> None:
         """Change columns of a task by hand."""
         with self.database.write() as connection:
             connection.execute(update(crontab).where(crontab.c.id == task_id).values(values))
@@ -195,12 +195,13 @@ class Stage:
         with self.database.read() as connection:
             return [run_from(row) for row in connection.execute(query)]
 
-    def turn(self, task: Task) -> Run | None:
+    def next_run(self, task: Task) -> Run | None:
         """Return the task's next run, if it has one."""
         waiting = self.runs(task.id, RunState.WAITING)
         return waiting[0] if waiting else None
 
-    def line(self, task_id: int) -> Task:
+    def saved(self, task_id: int) -> Task:
+        """Return the task as it is now."""
         with self.database.read() as connection:
             task = tasks.by_id(connection, task_id)
         assert task

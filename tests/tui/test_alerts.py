@@ -97,7 +97,7 @@ async def test_a_command_acknowledges_and_a_small_screen_shows_the_line(stage: S
 
 
 @pytest.mark.slow
-async def test_hostile_alerts_reach_no_line_of_the_screen(stage: Stage) -> None:
+async def test_hostile_alerts_do_not_reach_the_screen(stage: Stage) -> None:
     now = stage.crontab.now() - timedelta(minutes=1)
     values: dict[str, Any] = {"acknowledged_note": EVIL, "acknowledged_by": EVIL, "facts": {"reason": EVIL}}
     insert_alert(stage.database, now, kind=EVIL[:40], subject=f"node:{EVIL}", **values)

@@ -185,7 +185,7 @@ def test_waits_grow_to_half_a_minute() -> None:
     assert state.failed(DatabaseError("gone")) == 1
 
 
-def test_the_bar_tells_how_the_database_is() -> None:
+def test_the_bar_shows_how_the_database_is() -> None:
     state = Health(interval=2.0)
     assert state.summary() == "~ opening"
     state.heard()
@@ -228,7 +228,7 @@ async def hanging(stage: Stage) -> AsyncIterator[Screen]:
 
 
 @pytest.mark.slow
-async def test_a_query_that_hangs_is_told_and_keys_still_work_and_quitting_does_not_wait(
+async def test_a_query_that_hangs_is_shown_and_keys_still_work_and_quitting_does_not_wait(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "SLOW", 0.05)

@@ -78,7 +78,7 @@ class Hostile:
     def _task(self, kind: str, number: int) -> None:
         stage, now = self.stage, self.stage.now
         name = self.names[number]
-        line = stage.insert_line(
+        line = stage.insert_task(
             name=plain(name),
             schedule="*/10 * * * *",
             command=hostile("command", kind),
@@ -102,9 +102,9 @@ class Hostile:
         stage, now = self.stage, self.stage.now
         lines = {"error": hostile("error", "clipboard"), "enabled": False}
         paused = {"paused_reason": hostile("because", "title"), "paused_by": hostile("by", "eight-bit")}
-        stage.insert_line(name="a-suspended", schedule="@yearly", **lines, **paused)
-        stage.insert_line(name="b-schedule", schedule=on_one_line(hostile("schedule", "clipboard")))
-        stage.insert_line(name="c-zone", timezone=on_one_line(hostile("zone", "eight-bit")))
+        stage.insert_task(name="a-suspended", schedule="@yearly", **lines, **paused)
+        stage.insert_task(name="b-schedule", schedule=on_one_line(hostile("schedule", "clipboard")))
+        stage.insert_task(name="c-zone", timezone=on_one_line(hostile("zone", "eight-bit")))
         stage.sql("DROP TRIGGER calendars_name_insert")  # calendars of an earlier version have any name
         for kind in CORPUS:
             self._insert(

@@ -31,7 +31,7 @@ async def shown(stage: Stage) -> AsyncIterator[Screen]:
 
 
 @pytest.mark.slow
-async def test_tab_completes_and_the_keys_stay_with_the_line(stage: Stage) -> None:
+async def test_tab_completes_and_the_keys_stay_with_the_prompt(stage: Stage) -> None:
     async with shown(stage) as screen:
         await screen.press("colon")
         await screen.type("vi")

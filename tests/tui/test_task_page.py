@@ -46,7 +46,7 @@ async def tab(screen: Screen, title: str) -> None:
     await screen.until(lambda: screen.app.main.has_keys and page.front.is_ready)
 
 
-def test_the_sections_begin_with_what_is_wrong(stage: Stage) -> None:
+def test_the_first_section_is_what_is_wrong(stage: Stage) -> None:
     failed(stage, "backup")
     detail = Dashboard(stage.crontab).task_detail(stage.crontab.get("backup").id)
     assert detail
@@ -133,7 +133,7 @@ async def test_a_click_shows_a_tab(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-async def test_hostile_texts_reach_no_line_of_the_page(stage: Stage) -> None:
+async def test_hostile_texts_do_not_reach_the_page(stage: Stage) -> None:
     stage.add("backup", command=f"echo '{EVIL}'", describe=EVIL)
     async with stage.screen(size=(120, 40)) as screen:
         await screen.press("enter", shows="[/nope]")

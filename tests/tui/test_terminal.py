@@ -83,7 +83,7 @@ def test_readonly_makes_nothing_and_says_what_is_missing(url: str, tmp_path: Pat
 
 @pytest.mark.terminal
 @pytest.mark.parametrize("key", ["q", "\x1b"])
-def test_a_key_in_the_first_moment_breaks_nothing(url: str, key: str) -> None:
+def test_a_key_right_at_the_start_breaks_nothing(url: str, key: str) -> None:
     shown = on_terminal("tui", url=url, wait_for="1 Tasks", typed=key + QUIT)
     assert shown.code == 0
     assert "Traceback" not in shown.out
@@ -126,7 +126,7 @@ def test_a_url_that_cannot_be_read_ends_it_with_a_sentence() -> None:
 
 
 @pytest.mark.terminal
-def test_a_config_file_with_a_wrong_key_is_told_before_the_screen_opens(url: str, tmp_path: Path) -> None:
+def test_a_config_file_with_a_wrong_key_is_refused_before_the_screen_opens(url: str, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text('[tui.keys]\n"tasks.rum" = "f5"\n')
     wrong = on_terminal("tui", url=url, DCRON_CONFIG=str(config))

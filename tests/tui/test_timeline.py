@@ -94,7 +94,7 @@ def test_the_header_names_hours_and_days_and_marks_now() -> None:
     ],
 )
 @pytest.mark.parametrize("cell", CELLS)
-def test_a_clock_change_stands_in_the_header_at_its_place(
+def test_a_clock_change_is_in_the_header_at_its_place(
     cell: timedelta, now: datetime, mark: str, at: datetime
 ) -> None:
     span = span_at(now, cell, timedelta(0))
@@ -241,10 +241,10 @@ async def test_what_others_add_comes_in_and_what_they_change_is_drawn_anew(eveni
         await screen.shows("second")
 
 
-async def test_hostile_schedules_and_zones_reach_no_line_of_the_screen(evening: Evening) -> None:
+async def test_hostile_schedules_and_zones_do_not_reach_the_screen(evening: Evening) -> None:
     evil = "\x1b]52;c;aGk=\x1b\\[/nope][@click=app.quit]\u202e\x9b31m\x1b[2J"
     on_one_line = evil.replace("\x1b", "\x9b")  # the database itself takes no C0 control there
-    task_id = evening.agents.insert_line(
+    task_id = evening.agents.insert_task(
         name="by-hand",
         schedule=on_one_line,
         timezone=on_one_line,

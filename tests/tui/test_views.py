@@ -52,7 +52,7 @@ async def test_what_is_held_or_what_no_agent_takes_has_no_time_beside_it(stage: 
         assert "no agent" not in message["usual"]
 
 
-async def test_that_no_agent_runs_is_told_once(stage: Stage) -> None:
+async def test_that_no_agent_runs_is_said_once(stage: Stage) -> None:
     stage.add("special", require=("gpu",))
     async with stage.screen(size=(100, 24)) as screen:
         await screen.shows("no agent is running")
@@ -185,7 +185,7 @@ async def test_a_wide_screen_cuts_nothing_while_there_is_room(stage: Stage) -> N
         assert "reason" in screen.lines()[2]
 
 
-async def test_hostile_text_reaches_no_line_of_the_screen(stage: Stage) -> None:
+async def test_hostile_text_does_not_reach_the_screen(stage: Stage) -> None:
     evil = "echo \x1b]52;c;aGk=\x1b\\ [/nope] [@click=app.quit]x[/] \u202e \x9b31m \x1b[2J"
     task = stage.add("backup", command=evil, describe=evil)
     stage.crontab.pause(task, evil)
@@ -199,7 +199,7 @@ async def test_hostile_text_reaches_no_line_of_the_screen(stage: Stage) -> None:
                 assert character.isprintable(), ascii(character)
 
 
-async def test_a_task_that_failed_is_told_by_a_word_and_a_sign(stage: Stage) -> None:
+async def test_a_task_that_failed_has_a_word_and_a_sign(stage: Stage) -> None:
     from tests.support.stage import Stage as Agents
 
     agents = Agents(stage.url)

@@ -128,7 +128,7 @@ def test_a_site_file_that_cannot_be_used_stops_only_who_needs_it(
     assert config.database_url(None, found) == "sqlite:////tmp/y.db"
 
 
-def test_a_mistake_in_the_users_own_file_is_told(site: Path, personal: Path) -> None:
+def test_a_mistake_in_the_user_s_own_file_is_named(site: Path, personal: Path) -> None:
     personal.write_text("databse = 'x'")
     with pytest.raises(UsageError, match="did you mean database"):
         load_config()

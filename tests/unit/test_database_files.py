@@ -67,7 +67,7 @@ def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     assert mode(path) == 0o640
 
 
-def test_a_file_that_somebody_else_just_made_is_no_failure(
+def test_a_file_that_another_process_just_made_is_no_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "new" / "dcron.db"
@@ -79,7 +79,7 @@ def test_a_file_that_somebody_else_just_made_is_no_failure(
 
 
 @pytest.mark.parametrize("directory", ["file/below", "missing"])
-def test_a_directory_that_is_not_there_is_told_and_not_made(tmp_path: Path, directory: str) -> None:
+def test_a_missing_directory_is_named_and_not_made(tmp_path: Path, directory: str) -> None:
     (tmp_path / "file").touch()
     where = tmp_path / directory
     with pytest.raises(DatabaseError, match=rf"cannot create the database .*: there is no directory {where}"):

@@ -162,7 +162,7 @@ def test_amounts_are_written_with_the_largest_unit_that_leaves_a_whole_number() 
 
 
 @pytest.mark.parametrize("value", ["many", None, True, [], float("nan"), float("inf"), 10**400])
-def test_what_somebody_wrote_by_hand_can_still_be_shown(value: object) -> None:
+def test_what_was_written_by_hand_can_still_be_shown(value: object) -> None:
     for write in (format_amount, format_limit):
         assert write("mem", value).startswith("mem=")
 

@@ -52,11 +52,11 @@ def names(matches: Sequence[Match]) -> list[tuple[str, str | None]]:
     return [(each.definition.name, each.task.name if each.task else None) for each in matches]
 
 
-def test_a_new_line_keeps_its_name() -> None:
+def test_a_new_task_keeps_its_name() -> None:
     assert names(matched([line("a")])) == [("a", None)]
 
 
-def test_a_line_is_the_task_of_its_name_from_the_same_source() -> None:
+def test_an_entry_is_the_task_of_its_name_from_the_same_source() -> None:
     assert names(matched([line("a", "new")], own=[line("a", "old")])) == [("a", "a")]
 
 
@@ -70,7 +70,7 @@ def test_the_number_is_found_again() -> None:
     assert names(matched([line("a", "changed")], own, others)) == [("a-3", "a-3")]
 
 
-def test_numbers_do_not_take_the_names_of_other_lines() -> None:
+def test_numbers_do_not_take_the_names_of_other_entries() -> None:
     lines = [line("a", "one"), line("a-2", "two")]
     first = matched(lines, others=[line("a")])
     assert names(first) == [("a-3", None), ("a-2", None)]
@@ -95,7 +95,7 @@ def test_a_prefix_is_part_of_every_name() -> None:
     assert found[1].definition.schedule == "@after web2-a,other"
 
 
-def test_a_line_comes_after_its_own_file_s_task() -> None:
+def test_an_entry_comes_after_its_own_file_s_task() -> None:
     lines = [line("a", "mine"), line("b", schedule="@after a")]
     found = matched(lines, others=[line("a"), line("b", schedule="@after a")])
     assert [(each.definition.name, each.definition.schedule) for each in found] == [

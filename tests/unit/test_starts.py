@@ -65,7 +65,7 @@ def test_cells_and_minutes_hold_what_the_list_of_occurrences_holds(
     assert sorted(minutes_of(of, SPAN.begin, SPAN.end)) == sorted({minute_of(each) for each in listed(of)})
 
 
-def test_a_line_of_every_second_is_looked_at_a_little_in_each_cell() -> None:
+def test_a_task_of_every_second_is_read_a_little_in_each_cell() -> None:
     cells = filled(line("* * * * * *"), SPAN)
     assert all(cell.has_more and len(cell.starts) == MOST_IN_CELL for cell in cells)
     assert len(minutes_of(line("* * * * * *"), SPAN.begin, SPAN.end)) == 25 * 60
@@ -83,7 +83,7 @@ def test_what_a_pause_or_a_window_holds_back_is_passed_over() -> None:
     assert windowed[4].starts == (until,)
 
 
-def test_the_busiest_minutes_are_told_and_of_equal_ones_the_earliest() -> None:
+def test_the_busiest_minutes_are_found_and_of_equal_ones_the_earliest() -> None:
     minutes = Minutes()
     for schedule in ("30 2 * * *", "*/30 * * * *", "0 22 * * *"):
         minutes.add(minutes_of(line(schedule, timezone="UTC"), SPAN.begin, SPAN.end))
@@ -92,7 +92,7 @@ def test_the_busiest_minutes_are_told_and_of_equal_ones_the_earliest() -> None:
     assert Minutes().busiest(1) == []
 
 
-def test_the_starts_of_many_lines_come_in_one_order_and_end_with_those_that_run() -> None:
+def test_the_starts_of_many_tasks_come_in_one_order_and_end_with_those_that_run() -> None:
     lines = [
         replace(line(schedule), name=name) for name, schedule in (("b", "*/20 * * * *"), ("a", "@hourly"))
     ]
@@ -101,14 +101,14 @@ def test_the_starts_of_many_lines_come_in_one_order_and_end_with_those_that_run(
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_with_jitter_the_turns_come_as_they_start(schedule: str) -> None:
+def test_with_jitter_the_occurrences_come_as_they_start(schedule: str) -> None:
     of = line(schedule, jitter=600.0)
     found = list(starts_of(of, NIGHT - catch_up.INSTANT, SPAN.end - catch_up.INSTANT))
     assert [each.at for each in found] == listed(of)
     assert all(each.at == occurrences.due_at(of, each.occurrence.at) for each in found)
 
 
-def test_a_turn_whose_time_is_past_and_whose_start_is_not_is_still_to_come() -> None:
+def test_an_occurrence_whose_time_is_past_and_whose_start_is_not_is_still_to_come() -> None:
     of = line("0 20 * * *", timezone="UTC", jitter=3600.0)
     first = next(starts_of(of, NIGHT + timedelta(seconds=1)))
     assert (first.occurrence.at, first.at) == (NIGHT, occurrences.due_at(of, NIGHT))

@@ -50,7 +50,7 @@ GOOD = Definition(name="backup", schedule="*/10 * * * *", timezone="UTC", comman
         {"every_node": True, "schedule": "@reboot"},
     ],
 )
-def test_a_line_that_agents_can_run_is_accepted(changes: dict[str, Any]) -> None:
+def test_a_task_that_agents_can_run_is_accepted(changes: dict[str, Any]) -> None:
     require_valid(replace(GOOD, **changes), NOON)
 
 
@@ -153,7 +153,7 @@ def test_a_line_that_agents_can_run_is_accepted(changes: dict[str, Any]) -> None
         ({"limit": {"files": 0}}, "limit: files: give from 1 to"),
     ],
 )
-def test_a_line_that_agents_cannot_run_is_refused_with_what_is_wrong(
+def test_a_task_that_agents_cannot_run_is_refused_with_what_is_wrong(
     changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):

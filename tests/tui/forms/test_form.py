@@ -206,7 +206,7 @@ MISTAKES = [
 
 
 @pytest.mark.slow
-async def test_a_mistake_is_told_where_it_was_made(sqlite_stage: Stage) -> None:
+async def test_a_mistake_is_shown_where_it_was_made(sqlite_stage: Stage) -> None:
     sqlite_stage.add("backup")
     async with sqlite_stage.screen() as screen:
         await opened(screen, "e")
@@ -224,7 +224,7 @@ async def test_a_mistake_is_told_where_it_was_made(sqlite_stage: Stage) -> None:
 
 
 @pytest.mark.slow
-async def test_a_refusal_of_the_database_is_told_by_its_field(stage: Stage) -> None:
+async def test_a_refusal_of_the_database_is_shown_by_its_field(stage: Stage) -> None:
     stage.add("backup")
     stage.add("other")
     async with stage.screen() as screen:
@@ -255,7 +255,7 @@ async def test_leaving_asks_only_when_something_was_changed(sqlite_stage: Stage)
 
 
 @pytest.mark.slow
-async def test_a_one_off_whose_time_is_past_can_be_mended(
+async def test_a_one_off_whose_time_is_past_can_be_corrected(
     sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = sqlite_stage.crontab.now()

@@ -29,7 +29,7 @@ def drawn(schedule: str, now: datetime, width: int = 76, **fields: Any) -> list[
     return str(draw(preview(line(schedule, **fields), {}, now), now, width)).split("\n")
 
 
-def test_an_occurrence_is_told_in_local_time_in_utc_and_by_its_gap() -> None:
+def test_an_occurrence_is_shown_in_local_time_in_utc_and_by_its_gap() -> None:
     message = drawn("30 2 * * *", BEFORE_SPRING)
     assert message[:5] == [
         "at 02:30 every day (Europe/Berlin)",
@@ -40,7 +40,7 @@ def test_an_occurrence_is_told_in_local_time_in_utc_and_by_its_gap() -> None:
     ]
 
 
-def test_what_the_jitter_makes_of_a_time_is_told_as_preview_does() -> None:
+def test_what_the_jitter_makes_of_a_time_is_shown_as_preview_does() -> None:
     jittery = line("30 2 * * *", jitter=600.0)
     (start,) = islice(next_runs.starts(jittery, BEFORE_SPRING, count=1), 1)
     message = drawn("30 2 * * *", BEFORE_SPRING, jitter=600.0)
@@ -56,7 +56,7 @@ def test_a_narrow_screen_has_all_of_it_on_two_lines() -> None:
     ]
 
 
-def test_clock_changes_are_told_however_far_and_not_twice() -> None:
+def test_clock_changes_are_shown_however_far_and_not_twice() -> None:
     far = drawn("30 2 * * *", datetime(2027, 6, 1, tzinfo=UTC))
     assert far[-2:] == [
         "! clock change Sun 2027-10-31: 02:30 comes twice on 2027-10-31: only the first time runs",
@@ -71,7 +71,9 @@ def test_what_is_doubtful_has_its_code() -> None:
 
 
 @pytest.mark.slow
-async def test_the_schedule_is_told_as_it_is_typed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_schedule_is_explained_as_it_is_typed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage.add("backup")
     monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING)
     async with stage.screen() as screen:

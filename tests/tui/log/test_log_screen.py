@@ -43,7 +43,7 @@ async def test_a_log_that_cannot_be_saved_leaves_the_typed_path_to_correct(
         assert (tmp_path / "x").read_text() == "one\n"
 
 
-async def test_a_task_stands_for_its_latest_run(runs: Runs) -> None:
+async def test_a_task_means_its_latest_run(runs: Runs) -> None:
     runs.done(b"old\n")
     runs.done(b"new\n")
     async with viewing(runs.log, "backup") as viewer:

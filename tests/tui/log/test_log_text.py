@@ -133,7 +133,7 @@ def test_a_search_finds_the_same_as_a_look_at_each_line(
     assert list(found.hits) == [starts[number] for number in hits]
 
 
-def test_of_a_very_long_line_only_the_beginning_is_kept() -> None:
+def test_of_a_very_long_line_only_the_start_is_kept() -> None:
     text = text_of(chunks_of([("out", b"x" * 90, 0), ("out", b"y" * 90, 0), ("out", b"z\n", 0)]))
     assert [(line.data, line.more) for line in lines_of(text)] == [(b"x" * 90 + b"y" * 10, 81)]
 

@@ -77,6 +77,6 @@ def test_ten_thousand_tasks_are_read_and_no_more() -> None:
         read(text + "@daily x\n", source="tab", timezone="UTC")
 
 
-def test_a_file_of_nothing_but_bad_lines_is_not_told_to_the_end() -> None:
+def test_not_all_errors_of_a_file_of_bad_lines_are_listed() -> None:
     with pytest.raises(CrontabFileError, match=r"tab: more than 1,000 bad lines; the rest was not read$"):
         read("x\n" * 5000, source="tab", timezone="UTC")

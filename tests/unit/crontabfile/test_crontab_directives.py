@@ -29,7 +29,7 @@ def test_a_directive_sets_the_options_of_the_line_below() -> None:
     )
 
 
-def test_directives_may_stand_on_several_lines_among_comments() -> None:
+def test_directives_may_be_on_several_lines_among_comments() -> None:
     task = only("# Dumps\n# dcron: name=dump\n# the shop\n  #dcron:max_running=none  \n@daily pg_dump\n")
     assert (task.name, task.describe, task.max_running) == ("dump", "Dumps\nthe shop", None)
 
@@ -56,7 +56,7 @@ def test_values_are_quoted_as_in_a_shell(written: str, value: str) -> None:
     assert only(f"#dcron: cwd={written} name=x\n@daily x\n").cwd == value
 
 
-def test_a_task_can_stand_in_comments_alone() -> None:
+def test_a_task_can_be_written_in_comments_alone() -> None:
     task = only('#dcron: name=ping schedule="*/10 * * * * *"\n#dcron$ curl "50%" # \\x\n')
     assert (task.schedule, task.command) == ("*/10 * * * * *", 'curl "50%" # \\x')
 
@@ -77,7 +77,7 @@ def test_it_ends_where_its_command_ends() -> None:
     assert [first.describe, second.describe, third.describe] == [None, "about b", None]
 
 
-def test_a_file_tells_where_each_task_stands() -> None:
+def test_a_file_knows_where_each_task_is() -> None:
     assert crontab("A=b\n@daily a\n#dcron: schedule=@daily\n#dcron$ b\n").lines == {"a": 2, "b": 4}
 
 

@@ -99,7 +99,7 @@ def refused(text: str, *, system: bool = False) -> str:
         ),
     ],
 )
-def test_a_bad_line_is_told_with_its_line_and_column(text: str, said: str) -> None:
+def test_a_bad_line_is_named_with_its_line_and_column(text: str, said: str) -> None:
     assert refused(text) == f"tab:{said}"
 
 
@@ -121,7 +121,7 @@ def test_a_bad_duration_says_what_would_be_right() -> None:
         ("#dcron: user=a\n@daily root x", "1:9: the line below sets the user too"),
     ],
 )
-def test_a_bad_system_line_is_told_with_its_line_and_column(text: str, said: str) -> None:
+def test_a_bad_system_line_is_named_with_its_line_and_column(text: str, said: str) -> None:
     assert refused(text, system=True) == f"tab:{said}"
 
 
@@ -137,19 +137,19 @@ def test_a_bad_system_line_is_told_with_its_line_and_column(text: str, said: str
         ('#dcron: name=x schedule="0 0 99 * * *" command=y', 30),
     ],
 )
-def test_a_bad_schedule_is_told_with_the_column_of_the_field_in_the_line(line: str, column: int) -> None:
+def test_a_bad_schedule_is_named_with_the_column_of_its_field(line: str, column: int) -> None:
     message = refused(f"\n{line}\n")
     assert message.startswith(f"tab:2:{column}: ")
     assert "column" not in message
 
 
-def test_every_bad_line_is_told_in_the_order_of_the_file() -> None:
+def test_every_bad_line_is_named_in_the_order_of_the_file() -> None:
     text = "@daily fine\nbad\n99 * * * * x\n#dcron: nam=x\n#dcron: name=y\n\nCRON_TZ=No\n* 99 * * * y\n"
     places = [line.split(": ")[0] for line in refused(text).splitlines()]
     assert places == ["tab:2:1", "tab:3:1", "tab:4:9", "tab:5:9", "tab:7:9", "tab:8:3"]
 
 
-def test_a_nul_character_is_refused_where_it_stands() -> None:
+def test_a_nul_character_is_refused_at_its_place() -> None:
     assert refused("@daily a\n@daily b\0c") == "tab:2:9: a NUL character does not belong in a crontab"
 
 

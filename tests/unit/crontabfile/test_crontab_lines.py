@@ -51,7 +51,7 @@ def test_an_empty_file_has_no_tasks() -> None:
         "DTSTART:20270101T090000 RRULE:FREQ=DAILY",
     ],
 )
-def test_the_other_forms_of_a_schedule_stand_before_a_command_too(schedule: str) -> None:
+def test_the_other_forms_of_a_schedule_come_before_a_command_too(schedule: str) -> None:
     task = only(f"{schedule}   run it\n")
     assert (task.schedule, task.command) == (schedule, "run it")
 
@@ -101,7 +101,7 @@ def test_a_percent_sign_ends_the_command_and_begins_its_input(
         ("TZ=America/New_York", "TZ", "America/New_York"),
     ],
 )
-def test_an_assignment_is_taken_as_it_stands(line: str, name: str, value: str) -> None:
+def test_an_assignment_is_taken_as_it_is(line: str, name: str, value: str) -> None:
     task = only(f"{line}\n@daily x\n")
     assert task.env == {name: value}
     assert task.timezone == "Europe/Berlin"

@@ -143,7 +143,7 @@ def test_amounts_are_written_as_people_write_them() -> None:
     assert words in write([task])
 
 
-def test_what_nobody_can_read_does_not_keep_the_others_from_being_written() -> None:
+def test_what_cannot_be_read_does_not_keep_the_others_from_being_written() -> None:
     task = Definition(
         name="a",
         schedule="@daily",

@@ -18,7 +18,7 @@ def test_a_greeted_text_reads_back_as_the_same_tasks() -> None:
     assert read(greet([], whole=True), source="text", timezone="UTC").definitions == ()
 
 
-def test_marks_go_on_top_and_name_the_lines_where_they_then_stand() -> None:
+def test_marks_go_on_top_and_name_the_new_line_numbers() -> None:
     text = "a\nb\nc\n"
     marked, at = mark(text, [(2, "wrong\n  here"), (3, "too")])
     lines = marked.split("\n")
@@ -27,7 +27,7 @@ def test_marks_go_on_top_and_name_the_lines_where_they_then_stand() -> None:
     assert unmark(marked) == text
 
 
-def test_of_many_mistakes_the_first_are_told_and_the_rest_counted() -> None:
+def test_of_many_mistakes_the_first_are_named_and_the_rest_counted() -> None:
     marked, at = mark("a\n" * 50, [(number, "x" * 1000) for number in range(1, 51)])
     assert marked.split("\n")[at - 1] == "a"
     assert f"{MARK}and 30 more\n" in marked

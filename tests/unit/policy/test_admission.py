@@ -42,7 +42,7 @@ def test_a_run_starts_while_fewer_are_alive_than_may_be(
         ("replace", Wait(Block.LIMIT, replaces=True)),
     ],
 )
-def test_a_turn_beyond_the_limit_does_what_its_line_says(
+def test_a_run_beyond_the_limit_does_what_its_task_says(
     trigger: Trigger, overlap: str, expected: Any
 ) -> None:
     assert admission.admit(task(overlap=overlap), trigger, 1, in_backlog=False) == expected
@@ -64,12 +64,12 @@ def test_what_is_in_the_backlog_waits_and_replaces_nothing(overlap: str) -> None
 
 
 @pytest.mark.parametrize("trigger", list(Trigger))
-def test_a_paused_line_starts_nothing_but_what_somebody_asks_for(trigger: Trigger) -> None:
+def test_a_paused_task_starts_only_what_a_person_requests(trigger: Trigger) -> None:
     admitted = admission.admit(task(enabled=False), trigger, 0, in_backlog=False)
     assert admitted == (Admit() if trigger is Trigger.MANUAL else Wait(Block.PAUSED))
 
 
-def test_a_run_is_expired_after_its_last_moment_and_not_in_it() -> None:
+def test_a_run_is_expired_after_its_deadline_and_not_at_it() -> None:
     late = NOON + timedelta(microseconds=1)
     assert admission.expired(task(deadline=90.0), NOON, NOON) is None
     assert admission.expired(task(deadline=90.0), NOON, late) == Skip(

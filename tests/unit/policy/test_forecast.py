@@ -13,7 +13,7 @@ from dcron.policy.forecast.load import Load, LoadFleet, LoadTask, PlayedRun, pla
 from dcron.policy.forecast.relief import Relief, reliefs
 from dcron.policy.forecast.start_times import due_times, starts_of
 from dcron.schedule.zones import zone
-from tests.support.definitions import NOON, line
+from tests.support.definitions import NOON, definition
 from tests.unit.policy.test_load import MINUTE, at, node, task
 
 BERLIN = zone("Europe/Berlin")
@@ -98,7 +98,7 @@ def test_runs_that_no_node_takes_count_as_starts() -> None:
 
 
 def crowd(number: int, schedule: str, seconds: float = 30) -> list[LoadTask]:
-    definitions = [line(schedule, f"task-{each}") for each in range(number)]
+    definitions = [definition(schedule, f"task-{each}") for each in range(number)]
     return [LoadTask(each, due_times(each, NOON, at(300)), None, [seconds]) for each in definitions]
 
 
@@ -128,14 +128,14 @@ def test_what_helps_is_true_by_the_same_simulation() -> None:
 
 
 def crowd_with_jitter(tasks: Sequence[LoadTask], seconds: float) -> list[LoadTask]:
-    definitions = [line(each.task.schedule, each.name, jitter=seconds) for each in tasks]
+    definitions = [definition(each.task.schedule, each.name, jitter=seconds) for each in tasks]
     return [LoadTask(each, due_times(each, NOON, at(300)), None, [30.0]) for each in definitions]
 
 
 def test_a_label_of_exactly_these_tasks_is_named() -> None:
     labels = {"tier": "bronze", "team": "shop"}
     dumps = [replace(each, task=replace(each.task, labels=labels)) for each in crowd(40, "0 14 * * *")]
-    other = LoadTask(line("5 13 * * *", "other", labels={"team": "shop"}), [at(65)], None, [30.0])
+    other = LoadTask(definition("5 13 * * *", "other", labels={"team": "shop"}), [at(65)], None, [30.0])
     found = found_reliefs([*dumps, other], slots=8)
     assert (found["jitter"].label, found["slots"].label) == ("tier=bronze", None)
 
@@ -166,7 +166,7 @@ def test_nothing_is_proposed_against_a_task_that_waits_for_its_own_run() -> None
 )
 @pytest.mark.parametrize("begin", [NOON, datetime(2027, 10, 30, 23, tzinfo=UTC)])
 def test_due_times_are_the_starts_that_preview_shows(fields: dict[str, Any], begin: datetime) -> None:
-    each, until = line(**fields), begin + timedelta(hours=6)
+    each, until = definition(**fields), begin + timedelta(hours=6)
     shown = [start.at for start in starts_of(each, begin, until) if start.occurrence.reason is None]
     assert list(due_times(each, begin, until)) == shown
     settled = begin - 5 * MINUTE

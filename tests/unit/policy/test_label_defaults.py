@@ -7,7 +7,7 @@ from dcron.policy.conditions.rules import rules_of
 from dcron.settings.labels import applying
 from dcron.settings.registry import find
 from dcron.values.unreadable import Unreadable
-from tests.support.definitions import line
+from tests.support.definitions import definition
 
 STORED = {
     "notify.default": ["ops"],
@@ -28,7 +28,7 @@ def test_most_labels_win_and_ties_go_by_name() -> None:
         (("team", "api"), ("tier", "gold")): ("ops",),
     }
     for labels, expected in channels.items():
-        assert rules_of(STORED, line(labels=dict(labels))).channels == expected
+        assert rules_of(STORED, definition(labels=dict(labels))).channels == expected
     assert applying(STORED, {"team": "shop"}) == {
         "notify.default": "notify.default[team=shop]",
         "notify.after": "notify.after[team=shop]",
@@ -36,10 +36,12 @@ def test_most_labels_win_and_ties_go_by_name() -> None:
 
 
 def test_what_a_task_says_itself_comes_first() -> None:
-    rules = rules_of(STORED, line(labels={"team": "shop", "tier": "gold"}, notify=("mine",), notify_after=2))
+    rules = rules_of(
+        STORED, definition(labels={"team": "shop", "tier": "gold"}, notify=("mine",), notify_after=2)
+    )
     assert (rules.channels, rules.after, rules.success) == (("mine",), 2, 3600.0)
     assert rules_of(STORED).success is None
-    assert rules_of(STORED, line(labels=Unreadable("x"))).channels == ("ops",)
+    assert rules_of(STORED, definition(labels=Unreadable("x"))).channels == ("ops",)
 
 
 def test_a_setting_for_labels_is_found_and_checked() -> None:

@@ -15,7 +15,7 @@ from dcron.policy.starting.lanes import (
     served_by,
     why_unschedulable,
 )
-from tests.support.definitions import NOON, line
+from tests.support.definitions import NOON, definition
 
 FULL = "mail priority=high require=eu,ssd need=gpu:1,mem:8589934592 node=web-1-3f9c2a7e"
 
@@ -38,7 +38,7 @@ def node(node_id: str = "web-1-3f9c2a7e", *, draining: bool = False, **facts: An
     ],
 )
 def test_a_lane_is_one_text_that_reads_back(fields: dict[str, Any], text: str) -> None:
-    lane = lane_of(line(**fields))
+    lane = lane_of(definition(**fields))
     assert str(lane) == text
     assert read_lane(text) == lane
 
@@ -54,28 +54,28 @@ def test_a_full_lane_reads_back_and_may_be_one_nodes_own() -> None:
 
 
 def test_the_lane_of_a_trial_has_its_own_text_and_keeps_what_the_task_requires() -> None:
-    lane = lane_of(line(queue="mail", require=("ssd",), user="deploy"))
+    lane = lane_of(definition(queue="mail", require=("ssd",), user="deploy"))
     trial = lane.after_refusals(["web-2-1c0ffee5"]).for_trial("web-1-3f9c2a7e", "root")
     assert str(trial) == "mail require=ssd user=root node=web-1-3f9c2a7e trial"
     assert read_lane(str(trial)) == trial
-    assert str(lane_of(line()).for_trial(None, None)) == "default trial"
+    assert str(lane_of(definition()).for_trial(None, None)) == "default trial"
 
 
 @pytest.mark.parametrize(
     "text",
     ["default need=gpu", "default need=gpu:x", "default priority=soon", "a b", "default  ", "default zeal=1"],
 )
-def test_a_lane_that_nobody_can_read_is_none(text: str) -> None:
+def test_an_unreadable_lane_is_none(text: str) -> None:
     assert read_lane(text) is None
 
 
-def test_what_is_made_up_for_by_hand_stands_back() -> None:
-    assert lane_of(line(priority="high"), Trigger.BACKFILL).priority == "low"
-    assert lane_of(line(priority="high"), Trigger.EVENT).priority == "high"
+def test_a_backfill_has_the_lowest_priority() -> None:
+    assert lane_of(definition(priority="high"), Trigger.BACKFILL).priority == "low"
+    assert lane_of(definition(priority="high"), Trigger.EVENT).priority == "high"
 
 
-def test_lines_written_by_hand_have_a_lane_too() -> None:
-    odd = line(require=("ok", 1), need={"gpu": "x", "cpu": 1})
+def test_tasks_written_by_hand_have_a_lane_too() -> None:
+    odd = definition(require=("ok", 1), need={"gpu": "x", "cpu": 1})
     assert str(lane_of(odd)) == "default require=ok need=cpu:1"
 
 
@@ -154,7 +154,7 @@ def test_a_draining_node_that_could_take_it_is_named() -> None:
     )
 
 
-def test_that_nobody_is_there_is_not_the_same_as_that_all_drain() -> None:
+def test_no_node_at_all_is_not_the_same_as_all_draining() -> None:
     assert why_unschedulable(Lane(), []) == "no agent is running"
     draining = node("a-00000000", draining=True)
     assert why_unschedulable(Lane(), iter([draining])) == "every agent is draining"

@@ -19,7 +19,7 @@ from dcron.policy.forecast.load import (
     play,
 )
 from dcron.policy.starting.freezes import FrozenTime
-from tests.support.definitions import NOON, line
+from tests.support.definitions import NOON, definition
 
 MINUTE = timedelta(minutes=1)
 UNTIL = NOON + timedelta(hours=1)
@@ -32,9 +32,9 @@ def at(minutes: float) -> datetime:
 def task(name: str, *minutes: float, seconds: float | None = 60.0, **fields: Any) -> LoadTask:
     upstream, delay = fields.pop("upstream", ()), fields.pop("delay", None)
     overdue = fields.pop("overdue", None)
-    definition = line(name=name, **fields)
+    defined = definition(name=name, **fields)
     took = () if seconds is None else (seconds,)
-    return LoadTask(definition, [at(each) for each in minutes], overdue, took, upstream, delay)
+    return LoadTask(defined, [at(each) for each in minutes], overdue, took, upstream, delay)
 
 
 def node(name: str = "web-1", slots: int = 1, *, draining: bool = False, **facts: Any) -> Node:
@@ -162,10 +162,10 @@ def test_runs_of_unknown_duration_take_no_time() -> None:
 @pytest.mark.parametrize("number", [2, 5, 50])
 def test_all_durations_of_the_history_come_equally_often(number: int) -> None:
     seconds = [float(each) for each in range(number)]
-    about = LoadTask(line(name="a"), [at(each / 100) for each in range(10 * number)], None, seconds)
+    about = LoadTask(definition(name="a"), [at(each / 100) for each in range(10 * number)], None, seconds)
     fast = play([about], LoadFleet([node()]), NOON, UNTIL)
     assert len(fast.runs) + len(fast.skipped) == 10 * number
-    unlimited = LoadTask(line(name="a", max_running=None), about.starts, None, seconds)
+    unlimited = LoadTask(definition(name="a", max_running=None), about.starts, None, seconds)
     load = play([unlimited], LoadFleet([node(slots=1000)]), NOON, UNTIL)
     took = sum((run.ended_at - run.started_at).total_seconds() for run in load.runs)
     assert took / len(load.runs) == pytest.approx(sum(seconds) / number, rel=0.05)
@@ -185,14 +185,14 @@ def test_runs_in_frozen_time_are_caught_up_when_it_ends(fields: dict[str, Any], 
     known: dict[str, Any] = dict.fromkeys(Freeze.__dataclass_fields__)
     freeze = Freeze(**{**known, "id": 1, "from_at": at(8), "until_at": at(30), "created_at": NOON})
     starts = [at(minute) for minute in (5, 10, 15, 20, 25, 35)]
-    found = after_freezes(line(**fields), starts, FrozenTime([freeze]))
+    found = after_freezes(definition(**fields), starts, FrozenTime([freeze]))
     assert [(each - NOON) / MINUTE for each in found] == due
 
 
 def test_nothing_starts_while_no_end_of_a_freeze_is_known() -> None:
     known: dict[str, Any] = dict.fromkeys(Freeze.__dataclass_fields__)
     freeze = Freeze(**{**known, "id": 1, "from_at": at(8), "created_at": NOON})
-    assert after_freezes(line(), [at(5), at(10)], FrozenTime([freeze])) == [at(5)]
+    assert after_freezes(definition(), [at(5), at(10)], FrozenTime([freeze])) == [at(5)]
 
 
 def most_at_once(runs: Sequence[PlayedRun]) -> int:

@@ -18,7 +18,7 @@ from dcron.policy.ownership import (
     is_owned,
     owner_of,
 )
-from tests.support.definitions import line, task
+from tests.support.definitions import definition, task
 from tests.support.task_fields import EXAMPLES
 
 NOTHING = Permissions()
@@ -82,7 +82,7 @@ def test_whose_a_task_is(columns: dict[str, Any], owner: Owner) -> None:
 
 
 def applied(source: str | None = "shop/cron", **fields: Any) -> Task:
-    return replace(task(**fields), source=source, applied=digest(line(**fields)))
+    return replace(task(**fields), source=source, applied=digest(definition(**fields)))
 
 
 def test_a_task_drifts_when_its_definition_changes_and_not_when_it_is_paused() -> None:
@@ -100,13 +100,13 @@ def test_a_task_of_no_source_or_of_an_import_is_not_owned_and_cannot_drift() -> 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_field_counts_in_a_digest(name: str) -> None:
-    assert digest(line()) != digest(replace(line(), **{name: EXAMPLES[name]}))
+    assert digest(definition()) != digest(replace(definition(), **{name: EXAMPLES[name]}))
 
 
 def test_a_digest_does_not_depend_on_how_a_value_was_read() -> None:
     day = datetime(2027, 1, 1, tzinfo=UTC)
-    read = line(timeout=60.0, need={"mem": 2.0**30, "gpu": 1.5}, not_before=day, require=("a", "b"))
-    again = line(
+    read = definition(timeout=60.0, need={"mem": 2.0**30, "gpu": 1.5}, not_before=day, require=("a", "b"))
+    again = definition(
         timeout=60,
         need={"gpu": 1.5, "mem": 2**30},
         not_before=day.astimezone(timezone(timedelta(hours=5))),
@@ -117,4 +117,4 @@ def test_a_digest_does_not_depend_on_how_a_value_was_read() -> None:
 
 def test_a_digest_stays_the_same_in_later_versions() -> None:
     """A changed digest would make every applied task a conflict: change the version of digests instead."""
-    assert digest(line(timeout=60.0, env={"A": "é"})) == "1:59d1457cfef0208364efbc5082845c29"
+    assert digest(definition(timeout=60.0, env={"A": "é"})) == "1:59d1457cfef0208364efbc5082845c29"

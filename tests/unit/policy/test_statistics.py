@@ -140,7 +140,7 @@ def of(name: str, now: int, before: int, failures: int = 0) -> Statistics:
     return Statistics(name, spans[0], spans[1])
 
 
-def test_orders_begin_with_the_worst() -> None:
+def test_the_worst_comes_first_in_each_order() -> None:
     steady, slower, failing = of("c", 300, 300), of("b", 200, 100), of("a", 1, 1, failures=3)
     found = [steady, slower, failing]
     assert [each.name for each in ordered(found, None)] == ["a", "b", "c"]

@@ -115,7 +115,7 @@ def test_a_reader_that_is_overtaken_keeps_what_it_has_open(
 
 
 @pytest.mark.parametrize("after", [0, 1, 3, 4, 5, 8, 100])
-def test_a_reader_can_begin_at_any_byte(writer: JournalWriter, path: str, after: int) -> None:
+def test_a_reader_can_start_at_any_byte(writer: JournalWriter, path: str, after: int) -> None:
     for word in (b"four", b"five5", b""):
         writer.write(OUT, 0.0, word)
     writer.finish(result())

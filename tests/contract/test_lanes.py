@@ -33,7 +33,7 @@ def test_a_run_goes_where_its_tags_and_queue_are_served(
     assert len(stage.take(stage.node(), **offered)) == int(taken)
 
 
-def test_what_a_node_may_not_take_does_not_stand_in_its_way(stage: Stage) -> None:
+def test_what_a_node_may_not_take_does_not_block_it(stage: Stage) -> None:
     for number in range(30):
         stage.task(f"gpu-{number}", require=("gpu",))
     stage.task("plain")
@@ -41,7 +41,7 @@ def test_what_a_node_may_not_take_does_not_stand_in_its_way(stage: Stage) -> Non
     assert [run.task.name for run in stage.take(stage.node(), limit=2)] == ["plain"]
 
 
-def test_an_edit_sends_what_waits_where_the_line_says_now(stage: Stage) -> None:
+def test_an_edit_sends_what_waits_where_the_task_says_now(stage: Stage) -> None:
     task, node = stage.task("job", NEVER, require=("gpu",)), stage.node()
     run = stage.crontab.run(task)
     assert stage.take(node) == []
@@ -102,7 +102,7 @@ def test_a_drained_node_is_marked_and_others_of_its_name_too(stage: Stage) -> No
     assert (draining[node].draining, draining[other].draining) == (True, False)
 
 
-def test_a_run_of_a_lane_that_nobody_can_read_waits_and_harms_nobody(stage: Stage) -> None:
+def test_a_run_of_an_unreadable_lane_waits_and_does_no_harm(stage: Stage) -> None:
     task, node = stage.task("job", NEVER, max_running=None), stage.node()
     odd = ("what is this", "default priority=sudden", "default need=gpu:lots", "default  ", "x need=a")
     unread = [stage.insert_run(task_id=task.id, task=task.name, lane=lane) for lane in odd]

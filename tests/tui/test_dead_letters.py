@@ -64,7 +64,7 @@ async def open_letters(screen: Screen) -> None:
 
 
 @pytest.mark.slow
-async def test_dead_letters_stand_the_newest_first_and_lead_to_their_logs(morgue: Morgue) -> None:
+async def test_dead_letters_are_listed_the_newest_first_and_lead_to_their_logs(morgue: Morgue) -> None:
     first, second = morgue.bury(morgue.stage.add("mail"), attempt=2) + morgue.bury(morgue.stage.add("etl"))
     async with morgue.stage.screen(size=(100, 24)) as screen:
         await open_letters(screen)
@@ -76,7 +76,7 @@ async def test_dead_letters_stand_the_newest_first_and_lead_to_their_logs(morgue
         await screen.until(lambda: type(screen.app.screen).__name__ == "LogScreen")
 
 
-async def test_no_dead_letters_are_told_as_good_news(morgue: Morgue) -> None:
+async def test_no_dead_letters_are_shown_as_good_news(morgue: Morgue) -> None:
     async with morgue.stage.screen(awaited="no tasks") as screen:
         await screen.press("5", shows="no dead letters")
         await screen.press("X", shows="there are no dead letters")
@@ -259,7 +259,7 @@ async def test_words_do_what_the_keys_do(morgue: Morgue) -> None:
         assert morgue.letters == [second]
 
 
-async def test_hostile_reasons_and_nodes_reach_no_line_of_the_screen(morgue: Morgue) -> None:
+async def test_hostile_reasons_and_nodes_do_not_reach_the_screen(morgue: Morgue) -> None:
     morgue.bury(morgue.stage.add("mail"), reason=EVIL, owner=f"{EVIL}-00000000")
     async with morgue.stage.screen(size=(130, 24)) as screen:
         await open_letters(screen)
@@ -273,7 +273,7 @@ async def test_hostile_reasons_and_nodes_reach_no_line_of_the_screen(morgue: Mor
 # The detail pane ---------------------------------------------------------------------------------------
 
 
-async def test_beside_a_task_stands_what_keeps_it_what_it_asks_for_and_what_hangs_together(
+async def test_the_panel_of_a_task_shows_what_keeps_it_what_it_needs_and_its_flow(
     morgue: Morgue,
 ) -> None:
     fields: dict[str, Any] = {"require": ("gpu",), "queue": "ml", "need": {"gpu": 1.0}, "tries": 3}

@@ -21,7 +21,7 @@ def asking(root: Path) -> list[str]:
     ]
 
 
-def test_only_the_seam_asks_which_database_it_is() -> None:
+def test_only_the_database_layer_asks_which_database_it_is() -> None:
     assert asking(SOURCE) == []
 
 

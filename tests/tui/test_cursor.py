@@ -18,7 +18,7 @@ FIRST_ROW = 3
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_the_cursor_of_the_terminal_stands_on_the_row(stage: Stage) -> None:
+async def test_the_cursor_of_the_terminal_is_on_the_row(stage: Stage) -> None:
     for name in ("a", "b", "c"):
         stage.add(name)
     async with stage.screen() as screen:
@@ -56,7 +56,7 @@ async def test_the_name_of_a_node_is_inert_in_the_breadcrumb(stage: Stage) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_what_is_told_of_a_task_goes_on_with_the_clock(
+async def test_what_is_shown_of_a_task_goes_on_with_the_clock(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.add("a")
@@ -103,7 +103,7 @@ async def test_rows_go_on_with_the_clock_and_those_that_rest_cost_nothing(
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_the_pane_tells_when_a_task_starts_by_its_jitter(stage: Stage) -> None:
+async def test_the_pane_shows_when_a_task_starts_by_its_jitter(stage: Stage) -> None:
     stage.add("a", "30 2 * * *", jitter=600.0)
     async with stage.screen(size=(130, 30)) as screen:
         await screen.shows("by its jitter")

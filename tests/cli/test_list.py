@@ -21,7 +21,7 @@ NODE_KEYS = (
 )
 
 
-def test_an_empty_crontab_says_how_to_begin(dcron: Dcron) -> None:
+def test_an_empty_crontab_says_how_to_start(dcron: Dcron) -> None:
     listed = dcron.done("list")
     assert listed.out == ""
     assert "dcron add" in listed.err
@@ -119,7 +119,7 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(sqlite: Dcron, width: int
 
 
 @pytest.mark.terminal
-def test_what_tells_least_is_left_out_first(sqlite: Dcron) -> None:
+def test_what_matters_least_is_left_out_first(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "one", "30 1-5 * * mon-fri", "ls")
     wide = on_terminal("list", url=sqlite.url, size=(24, 100), NO_COLOR="1").out.splitlines()[0].split()
     assert wide == ["NAME", "SCHEDULE", "TZ", "NEXT", "LEFT", "LAST", "RESULT", "NODE"]
@@ -159,7 +159,7 @@ SLIPS = [
 
 
 @pytest.mark.slow
-def test_a_slip_in_sql_suspends_its_line_and_hides_no_other(dcron: Dcron) -> None:
+def test_a_mistake_in_sql_suspends_its_task_and_hides_no_other(dcron: Dcron) -> None:
     database = open_database(dcron.url)
     dcron.done("add", "-n", "good", "@yearly", "true")
     for number, (column, value, _) in enumerate(SLIPS):
@@ -217,7 +217,7 @@ def test_nodes_have_the_keys_of_the_contract_and_say_when_they_are_late(dcron: D
     assert "\x1b" not in table
 
 
-def test_living_nodes_with_other_time_zones_are_told(dcron: Dcron) -> None:
+def test_living_nodes_with_other_time_zones_are_named(dcron: Dcron) -> None:
     database = open_database(dcron.url)
     now = Crontab(database, "tester").now()
 

@@ -84,7 +84,7 @@ def test_errors_are_inert(sqlite: Dcron) -> None:
 
 
 @pytest.mark.parametrize("words", ["list", "export", "--help", "add -n other @daily true", "list --json"])
-def test_what_cannot_be_written_is_told_in_a_sentence(sqlite: Dcron, words: str) -> None:
+def test_what_cannot_be_written_is_a_sentence(sqlite: Dcron, words: str) -> None:
     sqlite.done("add", "-n", "one", "@daily", "true")
     result = shell(f"{DCRON} {words} >/dev/full", sqlite.url)
     assert result.returncode == 1
@@ -104,7 +104,7 @@ def test_closed_streams_are_as_good_as_empty_ones(sqlite: Dcron, words: str, cod
     assert "Traceback" not in result.stderr
 
 
-def test_a_complaint_that_nobody_reads_keeps_its_code(sqlite: Dcron) -> None:
+def test_an_error_that_cannot_be_written_keeps_its_code(sqlite: Dcron) -> None:
     message = shell(f"{DCRON} view none 2>&1 | true; exit ${{PIPESTATUS[0]}}", sqlite.url)
     assert message.returncode == 4
 

@@ -62,7 +62,7 @@ def test_no_text_adds_or_loses_a_task(stage: Stage, mark: str) -> None:
     refused: list[str] = []
     for number, (column, value) in enumerate(hostile(mark).items()):
         try:
-            stage.insert_line(**{"name": f"hand-{number}", column.removesuffix(" name"): value})
+            stage.insert_task(**{"name": f"hand-{number}", column.removesuffix(" name"): value})
         except DBAPIError:
             refused.append(column)
     assert set(refused) <= set(ONE_LINE)
@@ -87,7 +87,7 @@ def read_back(line: Definition) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("mark", ["\x85", "\u2028", "#", '"'], ids=ascii)
 def test_a_hostile_zone_is_no_part_of_an_edit_of_another_task(stage: Stage, mark: str) -> None:
     stage.task("mine", timezone="Asia/Tokyo")
-    stage.insert_line(name="hand", timezone=f"UTC{mark}{LINE}")
+    stage.insert_task(name="hand", timezone=f"UTC{mark}{LINE}")
     editing = BulkEdit(stage.crontab, "UTC")
     draft = editing.text()
     assert not [line for line in draft.text.split("\n") if line.startswith("* * * * *")]
@@ -101,7 +101,7 @@ def test_a_hostile_zone_is_no_part_of_an_edit_of_another_task(stage: Stage, mark
 @pytest.mark.parametrize("value", BROKEN, ids=ascii)
 def test_the_database_refuses_control_characters(stage: Stage, column: str, value: str) -> None:
     with pytest.raises(DBAPIError, match="crontab_one_line"):
-        stage.insert_line(**{column: value})
+        stage.insert_task(**{column: value})
 
 
 def test_an_account_with_a_line_end_is_refused_with_a_sentence(stage: Stage) -> None:

@@ -39,7 +39,7 @@ def roots(stage: Stage) -> TwoRoots:
     return TwoRoots(stage)
 
 
-def test_two_beginnings_join_in_one_flow(stage: Stage, roots: TwoRoots) -> None:
+def test_two_roots_join_in_one_flow(stage: Stage, roots: TwoRoots) -> None:
     flow = roots.play("orders")
     assert roots.reports() == [], "the prices may yet come"
     roots.play("prices")
@@ -48,7 +48,7 @@ def test_two_beginnings_join_in_one_flow(stage: Stage, roots: TwoRoots) -> None:
     assert {run.flow for run in stage.runs() if run.finished_at} == {flow}
 
 
-def test_a_beginning_that_comes_again_begins_anew_and_says_so(stage: Stage, roots: TwoRoots) -> None:
+def test_a_root_that_runs_again_starts_anew_and_says_so(stage: Stage, roots: TwoRoots) -> None:
     roots.play("orders")
     second = roots.play("orders")
     (left_out,) = roots.reports()
@@ -57,13 +57,13 @@ def test_a_beginning_that_comes_again_begins_anew_and_says_so(stage: Stage, root
     assert [run.flow for run in roots.reports() if run.state is RunState.WAITING] == [second]
 
 
-def test_a_beginning_that_fails_leaves_the_end_out_of_the_common_flow(roots: TwoRoots) -> None:
+def test_a_root_that_fails_leaves_the_end_out_of_the_common_flow(roots: TwoRoots) -> None:
     flow = roots.play("orders")
     failed = roots.play("prices", FAILED)
     assert [(run.flow, run.reason) for run in roots.reports()] == [(flow, f"prices failed (run {failed})")]
 
 
-def test_a_flow_bears_the_number_of_its_beginnings_first_attempt(stage: Stage) -> None:
+def test_a_flow_has_the_number_of_its_root_s_first_attempt(stage: Stage) -> None:
     root, end = stage.task("root", "0 0 1 1 *", tries=3, backoff=0.0), stage.task("end", "@after root")
     node = stage.node(lease=36_000)
     first = stage.crontab.run(root).id
@@ -74,7 +74,7 @@ def test_a_flow_bears_the_number_of_its_beginnings_first_attempt(stage: Stage) -
     assert [run.flow for run in stage.runs(end.id)] == [first]
 
 
-def test_a_failed_beginning_that_is_retried_completes_the_flow(stage: Stage, roots: TwoRoots) -> None:
+def test_a_failed_root_that_is_retried_completes_the_flow(stage: Stage, roots: TwoRoots) -> None:
     flow = roots.play("orders", FAILED)
     roots.play("prices")
     DeadLetters(stage.crontab).retry(flow)

@@ -60,7 +60,7 @@ def test_a_text_left_as_it_is_changes_nothing(stage: Stage) -> None:
     assert kinds(editing(stage).check(draft, draft.text + "\n# a remark\n")) == []
 
 
-def test_lines_are_changed_renamed_added_and_removed_in_one_go(stage: Stage) -> None:
+def test_tasks_are_changed_renamed_added_and_removed_in_one_go(stage: Stage) -> None:
     before = [stage.task(name, command=f"run {name}") for name in ("a", "b", "c", "d")]
     draft, text = edited(
         stage,
@@ -77,7 +77,7 @@ def test_lines_are_changed_renamed_added_and_removed_in_one_go(stage: Stage) -> 
     assert after["d"] == before[3]
     log = [(action, task) for _, action, task in change_log(stage)][4:]
     assert log == [("rm", "c"), ("set", "a"), ("set", "bee"), ("add", "e")]
-    assert stage.turn(after["e"]) is not None
+    assert stage.next_run(after["e"]) is not None
     assert stage.runs(before[2].id, RunState.WAITING) == []
 
 
@@ -89,7 +89,7 @@ def test_checking_writes_nothing(stage: Stage) -> None:
     assert [action for _, action, _ in change_log(stage)] == ["add"]
 
 
-def test_a_change_shows_the_line_as_it_will_be_with_its_calendars(stage: Stage) -> None:
+def test_a_change_shows_the_task_as_it_will_be_with_its_calendars(stage: Stage) -> None:
     Calendars(stage.crontab).put(SATURDAYS)
     stage.task("a")
     draft, text = edited(stage, ("name=a", "name=a except=rest"))
@@ -104,7 +104,7 @@ def test_a_pause_stays(stage: Stage) -> None:
     apply(stage, draft, text)
     task = stage.crontab.get("a")
     assert (task.enabled, task.paused_reason, task.paused_at) == (False, "broken disk", paused.paused_at)
-    assert stage.turn(task) is None
+    assert stage.next_run(task) is None
 
 
 def test_one_offs_are_no_part_of_the_whole_but_can_be_edited_by_name(stage: Stage) -> None:
@@ -152,7 +152,7 @@ def test_two_tasks_trade_names(stage: Stage) -> None:
     assert {task.name: task.command for task in stage.crontab.tasks()} == {"a": "run b", "b": "run a"}
 
 
-def test_every_mistake_is_told_with_its_line(stage: Stage) -> None:
+def test_every_mistake_is_shown_with_its_line(stage: Stage) -> None:
     for name in ("a", "b", "c"):
         stage.task(name, command=f"run {name}")
     draft, text = edited(stage, ("*/10 * * * * run a", "99 * * * * run a"), ("name=c", "name=c limits=x"))
@@ -194,9 +194,9 @@ def test_text_that_is_not_utf_8_is_a_mistake_with_its_place(stage: Stage) -> Non
     assert (text.split("\n")[line - 1][: column - 1], message) == ("*/10 * * * * tr", "this is not UTF-8")
 
 
-def test_a_line_that_somebody_broke_by_hand_can_be_mended(stage: Stage) -> None:
+def test_a_task_that_was_broken_by_hand_can_be_repaired(stage: Stage) -> None:
     task = stage.task("a")
-    stage.set_line(task.id, schedule="what is this")
+    stage.set_task(task.id, schedule="what is this")
     draft, text = edited(stage, ("what is this", "*/5 * * * *"))
     assert editing(stage).check(draft, draft.text) == Changes()
     apply(stage, draft, text)
@@ -212,7 +212,7 @@ def test_what_no_text_says_of_a_task_stays(stage: Stage, monkeypatch: pytest.Mon
     assert stage.crontab.get("full").definition() == replace(FULL, schedule="*/20 8-18 * * 1-5")
 
 
-def test_lines_may_need_each_other_in_any_order(stage: Stage) -> None:
+def test_tasks_may_need_each_other_in_any_order(stage: Stage) -> None:
     stage.task("z", command="keep")
     draft = editing(stage).text()
     both = '\n#dcron: name=a schedule="@after b"\n#dcron$ true\n\n#dcron: name=b\n@daily true\n'
@@ -222,7 +222,7 @@ def test_lines_may_need_each_other_in_any_order(stage: Stage) -> None:
     assert [task.name for task in stage.crontab.tasks()] == ["z"]
 
 
-def test_a_line_that_others_changed_or_removed_is_a_conflict_and_nothing_is_done(stage: Stage) -> None:
+def test_a_task_that_others_changed_or_removed_is_a_conflict_and_nothing_is_done(stage: Stage) -> None:
     tasks = {name: stage.task(name, command=f"run {name}") for name in ("a", "b", "c")}
     draft, text = edited(stage, ("*/10", "*/20"))
     changes = editing(stage).check(draft, text)
@@ -381,7 +381,7 @@ def test_nothing_of_a_text_is_left_unless_it_is_kept(sqlite_stage: Stage) -> Non
     assert not file.path.parent.exists()
 
 
-def test_a_one_off_whose_time_is_past_can_be_mended_as_text(stage: Stage) -> None:
+def test_a_one_off_whose_time_is_past_can_be_corrected_as_text(stage: Stage) -> None:
     stage.crontab.add(definition("once", "@at 2027-06-01T12:10:00Z", command="exit 3"), once=True)
     stage.forward(hours=1)
     draft, text = edited(stage, ("exit 3", "true"), name="once")

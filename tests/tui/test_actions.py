@@ -19,7 +19,7 @@ def states(stage: Stage, trigger: str = "manual") -> list[RunState]:
     return [run.state for run in stage.crontab.runs(RunFilter(), 50) if run.trigger == trigger]
 
 
-async def test_run_now_tells_the_command_line_that_does_the_same(stage: Stage) -> None:
+async def test_run_now_shows_the_command_line_that_does_the_same(stage: Stage) -> None:
     stage.add("backup")
     async with stage.screen() as screen:
         await screen.press("r", shows="dcron run backup")
@@ -152,7 +152,7 @@ async def test_what_others_paused_meanwhile_is_not_deleted(stage: Stage) -> None
 
 
 @pytest.mark.slow
-async def test_the_commands_of_all_that_was_done_are_told_as_far_as_they_fit(stage: Stage) -> None:
+async def test_the_commands_of_all_that_was_done_are_shown_as_far_as_they_fit(stage: Stage) -> None:
     tasks = [stage.add(f"task-{number}") for number in range(9)]
     async with stage.screen() as screen:
         screen.app.health.paused = True
@@ -176,7 +176,7 @@ async def test_readonly_does_nothing_and_says_so(stage: Stage) -> None:
         assert stage.crontab.get("backup").enabled
 
 
-async def test_what_cannot_be_done_is_told(stage: Stage) -> None:
+async def test_what_cannot_be_done_is_said(stage: Stage) -> None:
     task = stage.add("backup")
     async with stage.screen() as screen:
         screen.app.health.paused = True

@@ -79,7 +79,7 @@ def test_every_bad_line_is_named_and_nothing_is_imported(dcron: Dcron, tmp_path:
     assert dcron.done("list", "--json").json == []
 
 
-def test_a_line_that_agents_cannot_run_is_refused_too(dcron: Dcron) -> None:
+def test_a_task_that_agents_cannot_run_is_refused_too(dcron: Dcron) -> None:
     refused = dcron("import", "-", stdin=b"0 9 * * * fine\n0 0 30 2 * never\n\n@after ever ever\n")
     assert refused.code == 2
     first, last = refused.err.splitlines()
@@ -96,7 +96,7 @@ def test_all_bad_lines_are_reported_at_once(dcron: Dcron) -> None:
     assert dcron.done("list", "--json").json == []
 
 
-def test_a_line_that_never_fires_is_imported_paused(dcron: Dcron) -> None:
+def test_a_task_that_never_fires_is_imported_paused(dcron: Dcron) -> None:
     text = b"CRON_TZ=UTC\n0 0 31 2 * off\n0 9 * * * fine\n"
     done = dcron.done("import", "-", "--user", "root", stdin=text)
     assert "2 added, 0 changed" in done.out
@@ -216,7 +216,7 @@ def test_an_export_of_a_system_crontab_starts_nothing_that_is_stopped(dcron: Dcr
     assert "warning: a freeze stops kept: written as comments" in frozen.err
 
 
-def test_a_line_whose_time_is_over_comes_back_as_it_was(dcron: Dcron) -> None:
+def test_a_task_whose_time_is_over_comes_back_as_it_was(dcron: Dcron) -> None:
     text = (
         "CRON_TZ=UTC\n"
         "#dcron: name=windowed not_after=2020-01-01T00:00:00Z\n0 3 * * * true\n"

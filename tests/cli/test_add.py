@@ -10,7 +10,7 @@ from dcron.schedule import zones
 from tests.support.cli import Dcron, real
 
 
-def test_add_tells_the_name_the_words_and_the_next_three_runs(dcron: Dcron) -> None:
+def test_add_shows_the_name_the_schedule_in_words_and_the_next_three_runs(dcron: Dcron) -> None:
     added = dcron.done("add", "-n", "backup", "-z", "Europe/Berlin", "30 2 * * *", "backup --full")
     assert re.search(r"^added +backup$", added.out, re.MULTILINE)
     assert "02:30" in added.out
@@ -183,7 +183,7 @@ def test_what_is_not_given_has_the_defaults_of_the_contract(dcron: Dcron) -> Non
     assert {key: task[key] for key in defaults} == defaults
 
 
-def test_the_policies_are_told_in_words(sqlite: Dcron) -> None:
+def test_the_policies_are_shown_in_words(sqlite: Dcron) -> None:
     words = ["--tries", "3", "--queue", "mail", "--need", "gpu=1", "--timeout", "30m", "--max-running", "2"]
     added = sqlite.done("add", "-n", "one", *words, "@daily", "run it").out
     message = " ".join(added[added.index("with ") :].split())
@@ -254,7 +254,7 @@ def test_after_as_an_option_explains_itself(sqlite: Dcron, words: list[str]) -> 
         ("@reboot", "when a node starts"),
     ],
 )
-def test_what_follows_no_clock_is_told_as_what_comes_next(sqlite: Dcron, schedule: str, message: str) -> None:
+def test_a_schedule_without_a_clock_shows_what_starts_it(sqlite: Dcron, schedule: str, message: str) -> None:
     for name in ("dump", "copy"):
         sqlite.done("add", "-n", name, "@yearly", "true")
     for shown in (sqlite.done("add", "-n", "one", schedule, "x").out, sqlite.done("view", "one").out):
@@ -451,7 +451,7 @@ def test_at_takes_a_time_in_the_zone_that_is_named(sqlite: Dcron) -> None:
         ("2055-06-01", "2055-05-31T22:00:00Z", None),
     ],
 )
-def test_at_tells_what_a_clock_change_does_to_its_time(
+def test_at_says_what_a_clock_change_does_to_its_time(
     sqlite: Dcron, when: str, due: str, message: str | None
 ) -> None:
     added = sqlite.done("at", "-n", "one", "-z", "Europe/Berlin", when, "x").out

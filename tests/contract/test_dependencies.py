@@ -37,7 +37,7 @@ def test_a_cycle_is_refused_by_its_names_and_nothing_is_written(stage: Stage) ->
     assert stage.crontab.dependency_graph(stage.crontab.get("a")) == {"a": (), "b": ("a",), "c": ("b",)}
 
 
-def test_a_cycle_is_refused_though_the_lines_turn_is_claimed_just_now(stage: Stage) -> None:
+def test_a_cycle_is_refused_though_the_task_s_run_is_claimed_just_now(stage: Stage) -> None:
     circle(stage)
     task, node = stage.task("d"), stage.node()
     stage.task("e", "@after d")
@@ -154,9 +154,7 @@ def test_two_at_once_do_not_close_a_circle(stage: Stage, people: list[Crontab]) 
 @pytest.mark.slow
 @pytest.mark.usefixtures("slow_checks")
 @pytest.mark.parametrize("what", ["remove", "rename", "every_node", "text"])
-def test_what_somebody_puts_a_task_behind_just_now_stays(
-    stage: Stage, people: list[Crontab], what: str
-) -> None:
+def test_what_a_task_was_put_behind_meanwhile_stays(stage: Stage, people: list[Crontab], what: str) -> None:
     ann, ben = people
     up, _ = stage.task("up"), stage.task("other")
     editing = BulkEdit(ann, "UTC")

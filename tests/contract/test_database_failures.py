@@ -213,7 +213,7 @@ def test_a_server_that_is_not_there_is_named_without_the_password() -> None:
     assert is_transient(failure)
 
 
-def test_a_host_that_nobody_knows_is_named_without_the_password() -> None:
+def test_an_unknown_host_is_named_without_the_password() -> None:
     failure = failure_of(open_database(f"postgresql://ann:{SECRET}@no-such-host.invalid/cron"))
     assert str(failure).startswith(
         "cannot reach the database postgresql://ann:***@no-such-host.invalid/cron: "
@@ -234,13 +234,13 @@ def test_a_database_that_is_not_there_is_named(postgres_server: str) -> None:
     assert 'database "nowhere" does not exist' in str(failure)
 
 
-def test_a_role_that_is_refused_is_told_without_its_password(postgres_server: str) -> None:
+def test_a_refused_role_is_named_without_its_password(postgres_server: str) -> None:
     url = make_url(postgres_server).set(username="nobody_here", password=SECRET)
     failure = failure_of(open_database(url.render_as_string(hide_password=False)))
     assert "nobody_here" in str(failure)
 
 
-def test_a_lock_of_somebody_elses_on_postgres_is_worth_another_try(
+def test_another_session_s_lock_on_postgres_is_worth_another_try(
     postgres: Database, postgres_server: str
 ) -> None:
     with psycopg.connect(postgres_server) as holder:
@@ -336,7 +336,7 @@ def test_a_pooler_that_forgets_prepared_statements_is_served(postgres_server: st
         database.close()
 
 
-def test_a_write_is_noticed_by_whoever_watches(empty_database_url: str, database: Database) -> None:
+def test_a_write_is_noticed_by_every_watcher(empty_database_url: str, database: Database) -> None:
     watch, stop, seen = database.watch(), threading.Event(), threading.Event()
     with database.write() as connection:
         connection.execute(

@@ -31,7 +31,7 @@ def test_an_agent_says_what_it_serves_and_has(dcron: Dcron) -> None:
 
 
 @pytest.mark.slow
-def test_an_agent_that_is_told_nothing_serves_all_and_has_slots_alone(sqlite: Dcron) -> None:
+def test_an_agent_without_options_serves_all_and_has_slots_alone(sqlite: Dcron) -> None:
     sqlite.run_due()
     (node,) = sqlite.done("nodes", "--json").json
     assert (node["queues"], node["tags"], node["capacity"]) == ([], [], {})
@@ -57,7 +57,7 @@ def test_an_agent_refuses_what_no_task_could_ask_for(sqlite: Dcron, words: list[
     assert sqlite.done("nodes", "--json").json == []
 
 
-def test_settings_hold_to_the_same_rules_whoever_makes_them() -> None:
+def test_settings_obey_the_same_rules_wherever_they_are_made() -> None:
     AgentSettings(name="web-1", spool=Path("/"), slots=1, tags=("a",), queues=("q",), capacity={"gpu": 1.0})
     for wrong in ({"tags": ("a", "a")}, {"queues": ("",)}, {"capacity": {"mem": 0.5}}):
         with pytest.raises(UsageError):
@@ -66,7 +66,7 @@ def test_settings_hold_to_the_same_rules_whoever_makes_them() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spool", ["file", "file/spool"])
-def test_a_spool_that_cannot_be_made_is_told_in_a_sentence(sqlite: Dcron, tmp_path: Path, spool: str) -> None:
+def test_a_spool_that_cannot_be_made_is_a_sentence(sqlite: Dcron, tmp_path: Path, spool: str) -> None:
     (tmp_path / "file").touch()
     refused = real("agent", "--once", url=sqlite.url, DCRON_SPOOL=str(tmp_path / spool))
     assert refused.code == 1

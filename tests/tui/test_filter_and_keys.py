@@ -142,7 +142,7 @@ async def test_commands_have_the_words_of_the_shell(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-async def test_details_and_reasons_are_told_by_the_words_of_the_shell(stage: Stage) -> None:
+async def test_details_and_reasons_are_shown_by_the_words_of_the_shell(stage: Stage) -> None:
     task = stage.add("backup", describe="the nightly one")
     stage.crontab.pause(task, "holiday")
 
@@ -273,7 +273,7 @@ async def test_keys_can_be_remapped_by_their_names(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-async def test_remapped_keys_stand_wherever_keys_are_told(stage: Stage) -> None:
+async def test_remapped_keys_are_shown_wherever_keys_are(stage: Stage) -> None:
     stage.add("backup")
     keys = {"tasks.run": "f5", "tasks.new": "N", "confirm.yes": "j", "dialog.leave": "ctrl+g"}
     keys |= {"form.save": "f10", "app.help": "f9", "pane.errors": "f3", "log.wrap": "f6"}
@@ -293,7 +293,7 @@ async def test_remapped_keys_stand_wherever_keys_are_told(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-async def test_the_key_of_the_help_is_always_told(stage: Stage) -> None:
+async def test_the_key_of_the_help_is_always_shown(stage: Stage) -> None:
     stage.add("backup")
     async with stage.screen(size=(40, 20)) as screen:
         assert screen.lines()[-1].endswith("? help")
@@ -319,7 +319,7 @@ def test_a_key_that_there_is_none_of_is_refused_with_the_right_name() -> None:
 
 
 @pytest.mark.parametrize("key", ["f5", "ctrl+g", "G", "?", "slash", "space, enter", "alt+x", "ö", "+"])
-def test_keys_are_called_as_terminals_tell_of_them(key: str) -> None:
+def test_keys_are_named_as_terminals_report_them(key: str) -> None:
     require_known({"tasks.run": key}, CONFIG)
 
 
@@ -335,7 +335,7 @@ def test_keys_are_called_as_terminals_tell_of_them(key: str) -> None:
         ("", "such as f5"),
     ],
 )
-def test_a_key_that_no_terminal_tells_of_is_refused(key: str, message: str) -> None:
+def test_a_key_that_no_terminal_reports_is_refused(key: str, message: str) -> None:
     with pytest.raises(
         UsageError, match=rf"config\.toml: .*tasks\.run = {re.escape(repr(key))}: .*{re.escape(message)}"
     ):

@@ -13,7 +13,7 @@ from tests.support.stage import LEASE, NOON, Stage, at
 
 
 def due_at(stage: Stage, task: Task) -> Any:
-    turn = stage.turn(task)
+    turn = stage.next_run(task)
     return turn.due_at if turn else None
 
 
@@ -21,9 +21,9 @@ def reasons(stage: Stage, task: Task) -> list[str | None]:
     return [run.reason for run in stage.runs(task.id, RunState.SKIPPED)]
 
 
-def test_a_new_line_has_its_next_run(stage: Stage) -> None:
+def test_a_new_task_has_its_next_run(stage: Stage) -> None:
     task = stage.task("backup", "30 * * * *")
-    turn = stage.turn(task)
+    turn = stage.next_run(task)
     assert turn
     assert (turn.due_at, turn.scheduled_for, turn.trigger) == (at("12:30"), at("12:30"), "schedule")
     assert (turn.task, turn.spec) == ("backup", task.spec())
@@ -34,45 +34,45 @@ def test_a_new_line_has_its_next_run(stage: Stage) -> None:
 def test_planning_again_changes_nothing(stage: Stage) -> None:
     task = stage.task("backup")
     before = stage.runs()
-    stage.set_line(task.id, version=2)
+    stage.set_task(task.id, version=2)
     assert stage.plan() == 1
     assert stage.runs() == before
     assert stage.plan() == 0
 
 
-def test_an_edit_of_the_command_keeps_the_turn_even_one_that_is_due(stage: Stage) -> None:
+def test_an_edit_of_the_command_keeps_the_next_run_even_one_that_is_due(stage: Stage) -> None:
     task = stage.task("backup", command="old")
-    before = stage.turn(task)
+    before = stage.next_run(task)
     stage.now = at("12:25")
     task = stage.crontab.edit(task, {"command": "new"})
-    after = stage.turn(task)
+    after = stage.next_run(task)
     assert before
     assert after
     assert (after.id, after.due_at) == (before.id, at("12:10"))
     assert after.spec["command"] == "new"
 
 
-def test_an_edit_of_the_schedule_moves_the_turn(stage: Stage) -> None:
+def test_an_edit_of_the_schedule_moves_the_next_run(stage: Stage) -> None:
     task = stage.task("backup")
     task = stage.crontab.edit(task, {"schedule": "45 * * * *"})
     assert due_at(stage, task) == at("12:45")
     assert len(stage.runs(task.id)) == 1
 
 
-def test_an_edit_of_the_zone_moves_the_turn(stage: Stage) -> None:
+def test_an_edit_of_the_zone_moves_the_next_run(stage: Stage) -> None:
     task = stage.task("backup", "0 13 * * *")
     task = stage.crontab.edit(task, {"timezone": "Europe/Berlin"})
     assert due_at(stage, task) == at("11:00").replace(day=2)
 
 
-def test_a_new_name_moves_a_turn_whose_time_follows_from_it(stage: Stage) -> None:
+def test_a_new_name_moves_a_run_whose_time_follows_from_it(stage: Stage) -> None:
     hashed, plain = stage.task("a", "H H * * *"), stage.task("b", "0 13 * * *")
     before = due_at(stage, hashed)
     assert due_at(stage, stage.crontab.edit(hashed, {"name": "quite-another"})) != before
     assert due_at(stage, stage.crontab.edit(plain, {"name": "c"})) == at("13:00")
 
 
-def test_a_due_turn_that_an_edit_overtakes_stays_in_the_record(stage: Stage) -> None:
+def test_a_due_run_that_an_edit_overtakes_stays_on_record(stage: Stage) -> None:
     task = stage.task("backup")
     stage.now = at("12:12")
     task = stage.crontab.edit(task, {"schedule": "45 * * * *"})
@@ -90,21 +90,21 @@ def test_what_downtime_left_is_in_the_record_when_an_edit_overtakes_it(stage: St
     ]
 
 
-def test_a_pause_takes_the_turn_away(stage: Stage) -> None:
+def test_a_pause_takes_the_next_run_away(stage: Stage) -> None:
     task = stage.crontab.pause(stage.task("backup"))
     assert stage.runs(task.id) == []
     assert not stage.has_to_plan()
 
 
-def test_a_pause_leaves_a_due_turn_in_the_record(stage: Stage) -> None:
+def test_a_pause_leaves_a_due_run_on_record(stage: Stage) -> None:
     task = stage.task("backup")
     stage.now = at("12:12")
     task = stage.crontab.pause(task, reason="moving")
     assert reasons(stage, task) == ["paused by ann@desk: moving"]
-    assert stage.turn(task) is None
+    assert stage.next_run(task) is None
 
 
-def test_the_end_of_a_pause_is_told_in_one_row(stage: Stage) -> None:
+def test_the_end_of_a_pause_is_recorded_in_one_row(stage: Stage) -> None:
     task = stage.task("backup")
     stage.now = at("12:05")
     task = stage.crontab.pause(task, reason="moving")
@@ -125,7 +125,7 @@ def test_a_pause_without_an_occurrence_leaves_no_trace(stage: Stage) -> None:
 
 @pytest.mark.parametrize("pause_at", ["12:10", "12:09"])
 @pytest.mark.parametrize("resume_at", ["12:30", "12:31"])
-def test_no_occurrence_is_lost_or_told_twice_at_the_edges_of_a_pause(
+def test_no_occurrence_is_lost_or_recorded_twice_at_the_edges_of_a_pause(
     stage: Stage, pause_at: str, resume_at: str
 ) -> None:
     task = stage.task("backup")
@@ -146,30 +146,30 @@ def test_a_pause_that_ends_by_itself_is_resumed_by_the_agents(stage: Stage) -> N
     stage.now = at("12:36")
     assert stage.has_to_plan()
     assert stage.plan() == 1
-    task = stage.line(task.id)
+    task = stage.saved(task.id)
     assert (task.enabled, task.paused_at, task.paused_until, task.paused_by) == (True, None, None, None)
     assert due_at(stage, task) == at("12:40")
     assert "3 occurrences" in str(reasons(stage, task))
     assert not stage.has_to_plan()
 
 
-def test_a_moment_that_has_passed_leaves_the_line_without_a_turn(stage: Stage) -> None:
+def test_a_time_that_has_passed_leaves_the_task_without_a_next_run(stage: Stage) -> None:
     task = stage.task("once", "@at 2027-06-01T12:10:00Z")
     stage.take(stage.node())
     stage.now = at("12:30")
-    stage.set_line(task.id, version=2)
-    stage.set_line(task.id, command="echo")
+    stage.set_task(task.id, version=2)
+    stage.set_task(task.id, command="echo")
     stage.plan()
-    assert stage.line(task.id).error is None
+    assert stage.saved(task.id).error is None
     assert due_at(stage, task) == at("12:10"), "a due turn stands until somebody takes it"
     stage.take(stage.node("web-2"))
-    stage.set_line(task.id, version=3)
+    stage.set_task(task.id, version=3)
     stage.plan()
-    assert stage.turn(task) is None
-    assert stage.line(task.id).error is None
+    assert stage.next_run(task) is None
+    assert stage.saved(task.id).error is None
 
 
-def test_a_line_for_reboots_waits_for_nodes_and_not_for_the_clock(stage: Stage) -> None:
+def test_a_reboot_task_waits_for_nodes_and_not_for_the_clock(stage: Stage) -> None:
     task = stage.task("greet", "@reboot")
     assert stage.runs(task.id) == []
     node = stage.node()
@@ -180,17 +180,17 @@ def test_a_line_for_reboots_waits_for_nodes_and_not_for_the_clock(stage: Stage) 
     assert stage.runs(task.id, RunState.WAITING) == [], "a reboot has no successor"
 
 
-def test_a_paused_line_does_not_run_when_a_node_starts(stage: Stage) -> None:
+def test_a_paused_task_does_not_run_when_a_node_starts(stage: Stage) -> None:
     stage.crontab.pause(stage.task("greet", "@reboot"))
     assert start_node(stage, stage.node()) == 0
 
 
-def test_a_line_that_is_edited_to_reboot_only_loses_its_turn(stage: Stage) -> None:
+def test_a_task_that_is_edited_to_reboot_only_loses_its_next_run(stage: Stage) -> None:
     task = stage.crontab.edit(stage.task("backup"), {"schedule": "@reboot"})
     assert stage.runs(task.id) == []
 
 
-def test_each_lane_tells_when_its_first_run_is_due(stage: Stage) -> None:
+def test_each_lane_knows_when_its_first_run_is_due(stage: Stage) -> None:
     task = stage.task("backup", "0 13 * * *")
     for minute in (3, 2, 4):
         stage.insert_run(task_id=task.id, due_at=at(f"12:0{minute}"))
@@ -218,7 +218,7 @@ def test_lanes_beyond_a_look_are_found_by_the_next(stage: Stage, monkeypatch: py
 # Lines written by hand -----------------------------------------------------------------------------
 
 
-def test_a_line_inserted_by_hand_is_planned(stage: Stage) -> None:
+def test_a_task_inserted_by_hand_is_planned(stage: Stage) -> None:
     stage.sql("INSERT INTO crontab (name, schedule, command) VALUES ('typed', '*/15 * * * *', 'true')")
     assert stage.has_to_plan()
     assert stage.plan() == 1
@@ -227,7 +227,7 @@ def test_a_line_inserted_by_hand_is_planned(stage: Stage) -> None:
     assert run.spec["command"] == "true"
 
 
-def test_a_line_changed_by_hand_is_planned_anew_when_its_version_grows(stage: Stage) -> None:
+def test_a_task_changed_by_hand_is_planned_anew_when_its_version_grows(stage: Stage) -> None:
     task = stage.task("backup")
     stage.sql("UPDATE crontab SET schedule = '45 * * * *', version = version + 1 WHERE name = 'backup'")
     assert stage.plan() == 1
@@ -289,22 +289,22 @@ MENDED = {
 
 
 @pytest.mark.slow
-def test_poisoned_lines_are_suspended_and_stop_nobody_else(stage: Stage) -> None:
-    poisoned = {what: stage.insert_line(name=named(what), **values) for what, values in POISON.items()}
+def test_poisoned_tasks_are_suspended_and_stop_no_other(stage: Stage) -> None:
+    poisoned = {what: stage.insert_task(name=named(what), **values) for what, values in POISON.items()}
     assert_harmless(stage, poisoned)
 
 
 @pytest.mark.slow
-def test_poisoned_lines_whose_pause_ends_are_suspended(stage: Stage) -> None:
-    poisoned = {what: stage.insert_line(name=named(what), **values) for what, values in POISON.items()}
+def test_poisoned_tasks_whose_pause_ends_are_suspended(stage: Stage) -> None:
+    poisoned = {what: stage.insert_task(name=named(what), **values) for what, values in POISON.items()}
     for task_id in poisoned.values():
-        stage.set_line(task_id, enabled=False, paused_at=at("11:00"), paused_until=at("12:00"))
+        stage.set_task(task_id, enabled=False, paused_at=at("11:00"), paused_until=at("12:00"))
     assert_harmless(stage, poisoned)
-    assert all(stage.line(task_id).enabled for task_id in poisoned.values())
+    assert all(stage.saved(task_id).enabled for task_id in poisoned.values())
 
 
 @pytest.mark.slow
-def test_lines_poisoned_behind_the_agents_backs_are_harmless_too(stage: Stage) -> None:
+def test_tasks_poisoned_while_agents_run_are_harmless_too(stage: Stage) -> None:
     """Their version does not grow: they are met when their turns are claimed, not when they are planned."""
     poisoned = {what: stage.task(named(what)).id for what in POISON}
     healthy, node = stage.task("healthy"), stage.node()
@@ -314,7 +314,7 @@ def test_lines_poisoned_behind_the_agents_backs_are_harmless_too(stage: Stage) -
     stage.now = at("12:10")
     assert len(stage.take(node, limit=100)) == len(POISON) + 1, "what was planned before still runs"
     assert [run.task for run in stage.runs(None, RunState.WAITING)] == [healthy.name]
-    assert [what for what, task_id in poisoned.items() if not stage.line(task_id).error] == []
+    assert [what for what, task_id in poisoned.items() if not stage.saved(task_id).error] == []
 
 
 NO_LINE: list[dict[str, Any]] = [
@@ -330,10 +330,10 @@ NO_LINE: list[dict[str, Any]] = [
 ]
 
 
-def test_what_no_line_can_be_the_database_itself_refuses(stage: Stage) -> None:
+def test_what_no_task_can_be_the_database_itself_refuses(stage: Stage) -> None:
     for values in NO_LINE:
         with pytest.raises((IntegrityError, DatabaseError)):
-            stage.insert_line(**values)
+            stage.insert_task(**values)
     assert list(stage.crontab.tasks()) == []
 
 
@@ -342,7 +342,7 @@ ONE_LINE = ("schedule", "timezone", "user")
 
 
 def test_a_nul_is_refused_where_a_text_stays_on_one_line(sqlite_stage: Stage) -> None:
-    sqlite_stage.insert_line(name="one")
+    sqlite_stage.insert_task(name="one")
     for column in ONE_LINE:
         with pytest.raises((IntegrityError, DatabaseError)):
             sqlite_stage.sql(f"UPDATE crontab SET \"{column}\" = CAST(x'6100' AS TEXT)")
@@ -352,7 +352,7 @@ def test_a_nul_is_refused_where_a_text_stays_on_one_line(sqlite_stage: Stage) ->
 def test_texts_that_only_sqlite_takes_are_harmless(sqlite_stage: Stage, poison: str) -> None:
     columns = ["command", "stdin", "env", "argv", "describe", "cwd"]
     columns += [] if poison == "x'6100'" else ONE_LINE
-    poisoned = {column: sqlite_stage.insert_line(name=column) for column in columns}
+    poisoned = {column: sqlite_stage.insert_task(name=column) for column in columns}
     for column in columns:
         sqlite_stage.sql(f"UPDATE crontab SET \"{column}\" = CAST({poison} AS TEXT) WHERE name = '{column}'")
     assert_harmless(sqlite_stage, poisoned)
@@ -364,11 +364,11 @@ def named(what: str) -> str:
 
 def assert_harmless(stage: Stage, poisoned: dict[str, int]) -> None:
     """The lines have errors and no turns; another one is planned and run; and they can be seen and mended."""
-    stage.insert_line(name="healthy")
+    stage.insert_task(name="healthy")
     stage.plan()
-    lines = {what: stage.line(task_id) for what, task_id in poisoned.items()}
+    lines = {what: stage.saved(task_id) for what, task_id in poisoned.items()}
     assert [what for what, line in lines.items() if not line.error] == []
-    assert [what for what, line in lines.items() if stage.turn(line)] == []
+    assert [what for what, line in lines.items() if stage.next_run(line)] == []
     assert not stage.has_to_plan(), "a line that cannot be planned must not keep the agents busy"
     node = stage.node()
     start_node(stage, node)
@@ -381,7 +381,7 @@ def assert_harmless(stage: Stage, poisoned: dict[str, int]) -> None:
     assert {due_at(stage, line) for line in mended.values()} == {at("12:20")}
 
 
-def test_a_run_that_cannot_be_read_is_skipped_and_stops_nobody(stage: Stage) -> None:
+def test_a_run_that_cannot_be_read_is_skipped_and_stops_no_other(stage: Stage) -> None:
     task, healthy, node = stage.task("poison"), stage.task("healthy"), stage.node()
     stage.sql("UPDATE runs SET spec = 'rm -rf' WHERE task = 'poison'")
     stage.now = at("12:10")
@@ -392,20 +392,20 @@ def test_a_run_that_cannot_be_read_is_skipped_and_stops_nobody(stage: Stage) -> 
 
 def test_postgres_refuses_nul_and_says_so(database_url: str, stage: Stage) -> None:
     if database_url.startswith("sqlite"):
-        assert_harmless(stage, {"NUL": stage.insert_line(name="poison", command="a\0b")})
+        assert_harmless(stage, {"NUL": stage.insert_task(name="poison", command="a\0b")})
         return
     with pytest.raises(DatabaseError, match="NUL"):
-        stage.insert_line(name="poison", command="a\0b")
+        stage.insert_task(name="poison", command="a\0b")
 
 
-def test_reboot_lines_that_cannot_be_read_do_not_keep_a_node_from_starting(stage: Stage) -> None:
-    stage.insert_line(name="poison", schedule="@reboot or so")
-    stage.insert_line(name="fine", schedule="@reboot")
+def test_unreadable_reboot_tasks_do_not_keep_a_node_from_starting(stage: Stage) -> None:
+    stage.insert_task(name="poison", schedule="@reboot or so")
+    stage.insert_task(name="fine", schedule="@reboot")
     assert start_node(stage, stage.node()) == 1
 
 
 @pytest.mark.slow
-def test_lines_are_planned_a_batch_at_a_time_until_none_is_left(stage: Stage) -> None:
+def test_tasks_are_planned_a_batch_at_a_time_until_none_is_left(stage: Stage) -> None:
     with stage.database.write() as connection:
         connection.execute(
             text("INSERT INTO crontab (name, schedule, command) VALUES (:name, '@hourly', 'true')"),
@@ -415,7 +415,7 @@ def test_lines_are_planned_a_batch_at_a_time_until_none_is_left(stage: Stage) ->
     assert len(stage.runs()) == 250
 
 
-def test_a_line_whose_claimer_died_is_planned_when_it_is_reaped(stage: Stage) -> None:
+def test_a_task_whose_claimer_died_is_planned_when_it_is_reaped(stage: Stage) -> None:
     task, node = stage.task("backup"), stage.node()
     stage.now = at("12:10")
     stage.claim(node)

@@ -221,7 +221,7 @@ def test_logs_on_a_terminal_are_inert_unless_raw(sqlite: Dcron) -> None:
 
 
 @pytest.mark.terminal
-def test_a_gap_in_the_output_is_told_apart_from_it(sqlite: Dcron) -> None:
+def test_a_gap_in_the_output_is_not_mistaken_for_output(sqlite: Dcron) -> None:
     run_id = printed(sqlite, (0, "out", b"head\n"), (1_000_005, "out", b"tail\n"))
     piped = real("logs", str(run_id), url=sqlite.url)
     assert piped.out == "head\ntail\n"

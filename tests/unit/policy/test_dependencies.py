@@ -28,7 +28,7 @@ def test_before_and_behind_reach_at_any_distance() -> None:
     assert downstream_of(DIAMOND, ["a", "b"]) == {"load"}
 
 
-def test_flows_begin_with_what_comes_after_nothing() -> None:
+def test_the_roots_of_flows_come_after_nothing() -> None:
     assert roots(DIAMOND, ["load"]) == {"extract"}
     assert roots(TWO_ROOTS, ["end"]) == {"x", "y"}
     assert roots(TWO_ROOTS, ["x1"]) == {"x"}
@@ -70,7 +70,7 @@ def test_a_task_comes_when_one_before_it_is_there_or_may_join(
         ({"a": ("b",), "b": ("c",), "c": ("b",)}, None),
     ],
 )
-def test_a_circle_is_told_in_the_order_it_would_run(
+def test_a_circle_is_named_in_the_order_it_would_run(
     graph: dict[str, tuple[str, ...]], circle: list[str] | None
 ) -> None:
     found = find_cycle(graph, "a")

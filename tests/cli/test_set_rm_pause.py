@@ -5,7 +5,7 @@ import pytest
 from dcron.database import Database
 from dcron.errors import Conflict
 from dcron.services.crontab import Crontab
-from tests.cli.test_adding import POLICIES, POLICIES_AS_JSON
+from tests.cli.test_add import POLICIES, POLICIES_AS_JSON
 from tests.support.cli import Dcron, on_terminal
 
 
@@ -94,7 +94,7 @@ def test_every_policy_can_be_cleared(dcron: Dcron) -> None:
     assert {key: task[key] for key in POLICIES_AS_JSON} == {key: plain[key] for key in POLICIES_AS_JSON}
 
 
-def test_set_tells_the_policies_in_words(sqlite: Dcron) -> None:
+def test_set_shows_the_policies_in_words(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "one", "@daily", "ls")
     assert (
         "with     up to 3 tries, 1s apart and doubling, to 1h"
@@ -150,7 +150,7 @@ def test_a_new_name_that_is_taken_is_refused(dcron: Dcron) -> None:
     assert dcron("set", "one", "-n", "two").code == 1
 
 
-def test_a_change_that_somebody_overtakes_is_a_conflict_that_names_them(
+def test_a_change_after_another_person_s_is_a_conflict_that_names_them(
     dcron: Dcron, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dcron.done("add", "-n", "one", "@daily", "ls")
@@ -179,7 +179,7 @@ def test_the_service_says_conflict_for_a_stale_version(database: Database) -> No
         crontab.edit(task, {"timeout": 6.0})
 
 
-def test_names_are_taken_by_unique_beginning(dcron: Dcron) -> None:
+def test_a_unique_prefix_names_a_task(dcron: Dcron) -> None:
     for name in ("backup", "backup-full", "report"):
         dcron.done("add", "-n", name, "@daily", "ls")
     assert dcron.done("view", "rep", "--json").json["name"] == "report"
