@@ -14,6 +14,7 @@ from dcron.store.alerts import notifications as outbox
 from dcron.store.alerts import undeliverable
 from dcron.store.statistics import figures as cluster_figures
 from dcron.store.statistics.figures import ChannelBacklog, ClusterFigures, TaskFigures
+from dcron.store.tasks import search_terms
 from tests.support.stage import Stage
 
 FAILED, LOST, SUCCEEDED = RunState.FAILED, RunState.LOST, RunState.SUCCEEDED
@@ -157,7 +158,7 @@ def test_a_task_has_the_times_of_its_last_run_and_success(stage: Stage) -> None:
 def test_a_task_that_has_failed_for_ever_is_not_searched_for_ever(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_figures, "LOOK_BACK", 3)
+    monkeypatch.setattr(search_terms, "LOOK_BACK", 3)
     cluster_figures._failure_query.cache_clear()
     task = stage.task("a")
     ended(stage, task.id, [SUCCEEDED, FAILED, FAILED, FAILED, FAILED])

@@ -16,7 +16,7 @@ from dcron.model import Run, RunState
 from dcron.policy.starting.lanes import Lane
 from dcron.policy.statistics import Span
 from dcron.schema.tables import alerts as alerts_table
-from dcron.store import changes, history, listings, report_facts
+from dcron.store import changes, history, listings
 from dcron.store.alerts import facts as alert_facts
 from dcron.store.alerts import flapping, notifications
 from dcron.store.alerts import listing as alert_list
@@ -37,7 +37,7 @@ from dcron.store.runs import rows as runs
 from dcron.store.runs.candidates import Capacity
 from dcron.store.runs.rows import RunFilter
 from dcron.store.statistics import daily as daily_statistics
-from dcron.store.statistics import finished_runs
+from dcron.store.statistics import finished_runs, unsuccessful
 from dcron.store.statistics.finished_runs import Place
 from dcron.store.tasks import queues
 from dcron.store.tasks import rows as tasks
@@ -284,14 +284,14 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "all runs of a task": lambda connection, stage: finished_runs.page_of_task(
         connection, 7, Span(NOON - timedelta(days=2), NOON), Place(NOON, 7)
     ),
-    "unsuccessful runs of a day": lambda connection, stage: report_facts.unsuccessful(
+    "unsuccessful runs of a day": lambda connection, stage: unsuccessful.unsuccessful(
         connection, Span(NOON - timedelta(days=2), NOON - timedelta(hours=30)), None
     ),
-    "a further window of them": lambda connection, stage: report_facts.unsuccessful(
+    "a further window of them": lambda connection, stage: unsuccessful.unsuccessful(
         connection, Span(NOON - timedelta(days=2), NOON - timedelta(hours=23)), Place(NOON, 7)
     ),
-    "failing tasks": lambda connection, stage: report_facts.failed_now(connection, [7, 8]),
-    "nodes lost": lambda connection, stage: report_facts.lost_nodes(
+    "failing tasks": lambda connection, stage: listings.failed_now(connection, [7, 8]),
+    "nodes lost": lambda connection, stage: unsuccessful.lost_nodes(
         connection, Span(NOON - timedelta(days=2), NOON)
     ),
     "changes of a day": lambda connection, stage: changes.in_span(

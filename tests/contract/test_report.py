@@ -11,8 +11,9 @@ from dcron.model import Task
 from dcron.policy.statistics import Totals
 from dcron.schema.tables import runs
 from dcron.services.report import AlertGroup, CrontabReport, Reports
-from dcron.store import changes, report_facts
+from dcron.store import changes
 from dcron.store.alerts import listing as alert_list
+from dcron.store.statistics import unsuccessful
 from tests.support.alerts import insert_alert
 from tests.support.stage import NOON, Stage
 from tests.support.statistics import ended_run, insert_runs, sum_up
@@ -97,7 +98,7 @@ def test_lost_nodes_and_changes_of_tasks_are_in_the_span(stage: Stage) -> None:
     stage.crontab.remove(edited)
     stage.now = NOON
     found = report(stage)
-    assert [(each.node.id, each.node.died_at, each.lost) for each in found.lost_nodes] == [
+    assert [(each.id, each.died_at, each.runs_lost) for each in found.lost_nodes] == [
         (node, YESTERDAY + HOUR, 1)
     ]
     assert [(each.action, each.task, each.fields) for each in found.changes] == [
@@ -147,8 +148,7 @@ def test_alerts_that_were_opened_in_the_span_are_counted_by_kind(
 def test_a_long_span_is_read_page_by_page(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     history(stage)
     expected = report(stage)
-    monkeypatch.setattr(report_facts, "WINDOW", 3)
-    monkeypatch.setattr(report_facts, "_PAGE", 2)
+    monkeypatch.setattr(unsuccessful, "WINDOW", 3)
     monkeypatch.setattr(changes, "PAGE", 2)
     found = report(stage)
     assert found == expected

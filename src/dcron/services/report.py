@@ -12,11 +12,12 @@ from dcron.policy.statistics import Span, Statistics, Totals, sum_of
 from dcron.presentation import alerts
 from dcron.services.service import Service
 from dcron.services.statistics import RunStatistics
-from dcron.store import changes, report_facts, selectors
+from dcron.store import changes, listings, selectors
 from dcron.store.alerts import listing as alert_list
-from dcron.store.report_facts import LostNode, Unsuccessful
 from dcron.store.statistics import daily as daily_statistics
+from dcron.store.statistics import unsuccessful
 from dcron.store.statistics.finished_runs import Place
+from dcron.store.statistics.unsuccessful import Unsuccessful
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,12 @@ class LateTask:
 
 
 @dataclass(frozen=True)
-class LostNodeRuns:
-    """A node that died, and the runs that were lost with it."""
+class LostNode:
+    """A node that died without being stopped."""
 
-    node: LostNode
-    lost: int
+    id: str
+    died_at: datetime
+    runs_lost: int
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class CrontabReport:
     """The largest group first."""
     late: Sequence[LateTask]
     """The latest first."""
-    lost_nodes: Sequence[LostNodeRuns]
+    lost_nodes: Sequence[LostNode]
     """The first first."""
     changes: Sequence[RecordedChange]
     """The latest first."""
@@ -123,15 +125,17 @@ class Reports(Service):
         groups = self._unsuccessful(span)
         with self.database.read() as connection:
             chosen = selectors.task_ids(connection, selector) if selector else None
-            nodes = report_facts.lost_nodes(connection, span)
+            died = unsuccessful.lost_nodes(connection, span)
             opened = alert_list.opened_since(connection, span.start)
             changed, more_changes = changes.in_span(connection, span, chosen)
             pruned = daily_statistics.pruned(connection, days[0], days[-1])
         if chosen is not None:
             groups = [each for each in groups if each.task_id in chosen]
             opened = [alert for alert in opened if alert.task_id in chosen]
-            owners = {each.owner for each in groups}
-            nodes = [node for node in nodes if node.id in owners]
+        lost = Counter[str]()
+        for each in groups:
+            if each.owner:
+                lost[each.owner] += each.runs
         return CrontabReport(
             span=span,
             totals=sum_of(each.now for each in found.values()),
@@ -140,8 +144,7 @@ class Reports(Service):
             skipped=_skipped(found, groups),
             late=_late(found.values()),
             lost_nodes=[
-                LostNodeRuns(node, sum(each.runs for each in groups if each.owner == node.id))
-                for node in nodes
+                LostNode(node, at, lost[node]) for node, at in died if chosen is None or node in lost
             ],
             changes=changed,
             more_changes=more_changes,
@@ -157,7 +160,7 @@ class Reports(Service):
         after: Place | None = None
         while True:
             with self.database.read() as connection:
-                groups, after = report_facts.unsuccessful(connection, span, after)
+                groups, after = unsuccessful.unsuccessful(connection, span, after)
             found += groups
             if after is None:
                 return found
@@ -169,8 +172,8 @@ class Reports(Service):
                 last[each.task_id] = max(each.last_run, last.get(each.task_id, 0))
         failed = {task_id: each for task_id, each in found.items() if each.now.failures}
         with self.database.read() as connection:
-            failing = report_facts.failed_now(connection, failed)
-            runs = report_facts.runs_of(connection, last.values())
+            failing = listings.failed_now(connection, failed)
+            runs = listings.runs_by_id(connection, set(last.values()))
         tasks = [
             FailedTask(
                 each.name,

@@ -10,12 +10,13 @@ from sqlalchemy import ColumnElement, Connection, func, or_, select, text
 from dcron.model import Event, Run, Trigger
 from dcron.schema.conditions import ALIVE, DUE, FINISHED, UNHANDLED, WAITING
 from dcron.schema.tables import events, nodes, queues, runs
-from dcron.store.listings import LIGHT, light_run
+from dcron.store.listings import LIGHT, light_runs
 
 MOST_UNFINISHED = 500
 MOST_COUNTED = 1000
 _LOOKED_AT = 1000
 """Rows that a query searches for those of one kind that have no index of their own."""
+_EARLIEST_FIRST = (runs.c.scheduled_for, runs.c.id)
 _LATEST_FIRST = (runs.c.scheduled_for.desc(), runs.c.id.desc())
 
 
@@ -29,28 +30,33 @@ class QueueNow:
     """The first few of its live runs."""
 
 
+def _runs(connection: Connection, of: Sequence[Any], order: Sequence[Any], limit: int) -> list[Run]:
+    return light_runs(connection, select(*LIGHT).where(*of).order_by(*order).limit(limit))
+
+
 def finished(connection: Connection, task_id: int, first: datetime, end: datetime, limit: int) -> list[Run]:
     """Return the task's finished runs for times from `first` until before `end`, in order."""
-    of_time = (runs.c.scheduled_for >= first, runs.c.scheduled_for < end)
-    query = select(*LIGHT).where(runs.c.task_id == task_id, text(FINISHED), *of_time)
-    rows = connection.execute(query.order_by(runs.c.scheduled_for, runs.c.id).limit(limit))
-    return [light_run(row) for row in rows]
+    of_time = (*_finished(task_id), runs.c.scheduled_for >= first, runs.c.scheduled_for < end)
+    return _runs(connection, of_time, _EARLIEST_FIRST, limit)
 
 
 def unfinished(connection: Connection, task_id: int) -> list[Run]:
     """Return the task's runs that are alive, then its first waiting runs, each by due time."""
-    query = select(*LIGHT).where(runs.c.task_id == task_id)
-    found: list[Run] = []
-    for state in (ALIVE, WAITING):
-        ordered = query.where(text(state)).order_by(runs.c.due_at, runs.c.id)
-        found += [light_run(row) for row in connection.execute(ordered.limit(MOST_UNFINISHED))]
-    return found
+    first_due = (runs.c.due_at, runs.c.id)
+    states = ((runs.c.task_id == task_id, text(state)) for state in (ALIVE, WAITING))
+    return [run for each in states for run in _runs(connection, each, first_due, MOST_UNFINISHED)]
 
 
 def latest(connection: Connection, task_id: int, limit: int) -> list[Run]:
     """Return the task's finished runs, the latest scheduled time first."""
-    query = select(*LIGHT).where(runs.c.task_id == task_id, text(FINISHED))
-    return [light_run(row) for row in connection.execute(query.order_by(*_LATEST_FIRST).limit(limit))]
+    return _runs(connection, _finished(task_id), _LATEST_FIRST, limit)
+
+
+def nearest(connection: Connection, task_id: int, at: datetime, *, later: bool) -> Run | None:
+    """Return the task's last finished run for a time before this one; with `later`, its first after it."""
+    when = runs.c.scheduled_for > at if later else runs.c.scheduled_for < at
+    order = _EARLIEST_FIRST if later else _LATEST_FIRST
+    return next(iter(_runs(connection, (*_finished(task_id), when), order, 1)), None)
 
 
 def scheduled_runs_before(connection: Connection, task_id: int, until: datetime, limit: int) -> list[Run]:
@@ -60,34 +66,33 @@ def scheduled_runs_before(connection: Connection, task_id: int, until: datetime,
 
 def scheduled_runs_after(connection: Connection, task_id: int, after: datetime, limit: int) -> list[Run]:
     """Return the task's finished scheduled runs for times after `after`, the earliest first."""
-    earliest_first = (runs.c.scheduled_for, runs.c.id)
-    return _scheduled_runs(connection, task_id, runs.c.scheduled_for > after, earliest_first, limit)
+    return _scheduled_runs(connection, task_id, runs.c.scheduled_for > after, _EARLIEST_FIRST, limit)
 
 
 def _scheduled_runs(
     connection: Connection, task_id: int, when: ColumnElement[bool], order: Sequence[Any], limit: int
 ) -> list[Run]:
-    of_task = select(runs.c.id).where(runs.c.task_id == task_id, text(FINISHED), when)
-    near = of_task.order_by(*order).limit(_LOOKED_AT).subquery()
-    scheduled = (runs.c.id.in_(select(near.c.id)), runs.c.trigger.in_([Trigger.SCHEDULE, Trigger.NODE]))
-    query = select(*LIGHT).where(*scheduled).order_by(*order).limit(limit)
-    return [light_run(row) for row in connection.execute(query)]
+    near = _near(*_finished(task_id), when, order=order)
+    return _runs(connection, (near, runs.c.trigger.in_([Trigger.SCHEDULE, Trigger.NODE])), order, limit)
 
 
 def alive_at(connection: Connection, run: Run, at: datetime, limit: int) -> list[Run]:
     """Return other runs of the task that were alive at this time, among those with ids near the run's."""
-    of_task = select(runs.c.id).where(runs.c.task_id == run.task_id, runs.c.id != run.id)
-    earlier = of_task.where(runs.c.id < run.id).order_by(runs.c.id.desc()).limit(_LOOKED_AT).subquery()
-    later = of_task.where(runs.c.id > run.id).order_by(runs.c.id).limit(_LOOKED_AT).subquery()
-    alive_then = (
-        runs.c.claimed_at <= at,
-        or_(runs.c.finished_at.is_(None), runs.c.finished_at >= at),
-    )
-    found: list[Run] = []
-    for near in (earlier, later):
-        query = select(*LIGHT).where(runs.c.id.in_(select(near.c.id)), *alive_then)
-        found += [light_run(row) for row in connection.execute(query.order_by(runs.c.id).limit(limit))]
-    return found[:limit]
+    earlier = _near(runs.c.task_id == run.task_id, runs.c.id < run.id, order=[runs.c.id.desc()])
+    later = _near(runs.c.task_id == run.task_id, runs.c.id > run.id, order=[runs.c.id])
+    alive_then = (runs.c.claimed_at <= at, or_(runs.c.finished_at.is_(None), runs.c.finished_at >= at))
+    sides = ((near, *alive_then) for near in (earlier, later))
+    return [each for side in sides for each in _runs(connection, side, [runs.c.id], limit)][:limit]
+
+
+def _finished(task_id: int) -> tuple[Any, Any]:
+    return runs.c.task_id == task_id, text(FINISHED)
+
+
+def _near(*which: Any, order: Sequence[Any]) -> ColumnElement[bool]:
+    """Return the condition of being among the first _LOOKED_AT of these runs."""
+    near = select(runs.c.id).where(*which).order_by(*order).limit(_LOOKED_AT).subquery()
+    return runs.c.id.in_(select(near.c.id))
 
 
 def last_node(connection: Connection, before: datetime) -> Any:
@@ -113,8 +118,7 @@ def queue_now(connection: Connection, name: str, shown: int) -> QueueNow | None:
         return None
     alive = (runs.c.queue == name, text(ALIVE))
     count = connection.scalar(select(func.count()).select_from(runs).where(*alive)) or 0
-    query = select(*LIGHT).where(*alive).order_by(runs.c.queue, runs.c.id + 0).limit(shown)
-    return QueueNow(limit, count, [light_run(row) for row in connection.execute(query)])
+    return QueueNow(limit, count, _runs(connection, alive, (runs.c.queue, runs.c.id + 0), shown))
 
 
 def lanes_taken(connection: Connection, node_ids: Collection[str]) -> list[tuple[str, str]]:
@@ -151,17 +155,6 @@ def unhandled_event(connection: Connection, name: str) -> Event | None:
 
 def last_event_run(connection: Connection, task_id: int) -> Run | None:
     """Return the task's latest run that an event started."""
-    newest = select(runs.c.id).where(runs.c.task_id == task_id).order_by(runs.c.id.desc())
-    near = newest.limit(_LOOKED_AT).subquery()
-    query = select(*LIGHT).where(runs.c.id.in_(select(near.c.id)), runs.c.trigger == text("'event'"))
-    row = connection.execute(query.order_by(runs.c.id.desc()).limit(1)).first()
-    return light_run(row) if row else None
-
-
-def nearest(connection: Connection, task_id: int, at: datetime, *, later: bool) -> Run | None:
-    """Return the task's last finished run for a time before this one; with `later`, its first after it."""
-    when = runs.c.scheduled_for > at if later else runs.c.scheduled_for < at
-    order = (runs.c.scheduled_for, runs.c.id) if later else _LATEST_FIRST
-    query = select(*LIGHT).where(runs.c.task_id == task_id, text(FINISHED), when)
-    row = connection.execute(query.order_by(*order).limit(1)).first()
-    return light_run(row) if row else None
+    newest = [runs.c.id.desc()]
+    near = _near(runs.c.task_id == task_id, order=newest)
+    return next(iter(_runs(connection, (near, runs.c.trigger == text("'event'")), newest, 1)), None)

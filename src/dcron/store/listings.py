@@ -4,7 +4,7 @@ A list of ids is cheap however long it is: the caller reads the rows that it sho
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     Connection,
     FromClause,
-    Row,
     Select,
     and_,
     false,
@@ -53,8 +52,6 @@ MOST_SEARCHED = 100_000
 """Most dead letters that a filter searches before they are counted by task."""
 WINDOW = 20_000
 """Runs that one query searches, so that a rare match does not hold up all other queries."""
-_PAGES_OF_LANES = 10
-"""Pages of lanes that `late_tasks` searches."""
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
 """The columns of a run without its spec and payload."""
 _LIGHT_NAMES = [column.name for column in LIGHT]
@@ -133,7 +130,7 @@ def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[Listed
     listed = Reply(connection, _listed_query(), {"ids": task_ids})
     living = Reply(connection, _ALIVE_RUNS, {"ids": task_ids})
     rows = {row.id: row for row in listed.rows()}
-    found = _runs_by_id(connection, {each for row in rows.values() for each in (row.next_id, row.last_id)})
+    found = runs_by_id(connection, {each for row in rows.values() for each in (row.next_id, row.last_id)})
     alive: dict[int, list[Run]] = {}
     for run in _light_runs(living):
         alive.setdefault(run.task_id, []).append(run)
@@ -161,7 +158,8 @@ def requested_since(connection: Connection, task_ids: Sequence[int]) -> dict[int
     return {row.task_id: row.due_at for row in rows}
 
 
-def _runs_by_id(connection: Connection, run_ids: set[int | None]) -> dict[int | None, Run]:
+def runs_by_id(connection: Connection, run_ids: Collection[int | None]) -> dict[int | None, Run]:
+    """Return these runs by id, without their specs and payloads."""
     ids = [each for each in run_ids if each is not None]
     return {run.id: run for run in _light_runs(Reply(connection, _RUNS_BY_ID, {"ids": ids}))} if ids else {}
 
@@ -237,6 +235,12 @@ def count_dead(connection: Connection, most: int) -> int:
     return connection.scalar(select(func.count()).select_from(found)) or 0
 
 
+def failed_now(connection: Connection, task_ids: Collection[int]) -> set[int]:
+    """Return which of these tasks still exist and have a latest finished run that failed or was lost."""
+    failed = select(crontab.c.id).where(one_of(crontab.c.id, "ids"), has_failed())
+    return set(connection.scalars(failed, {"ids": list(task_ids)}))
+
+
 class LateTasks(NamedTuple):
     """Tasks with a late run, as `policy.conditions.lateness` defines it."""
 
@@ -248,15 +252,11 @@ class LateTasks(NamedTuple):
 def late_tasks(connection: Connection, now: datetime, most: int = 1_000) -> LateTasks:
     """Return how many tasks are late, up to `most`, and since when; reads only late runs, lane by lane."""
     found: dict[int, datetime] = {}
-    late, lane = Lateness(connection, now), ""
-    for _ in range(_PAGES_OF_LANES):
-        heads, lane = planning.heads_after(connection, lane)
-        for head in heads:
-            if late.may_be(head.due_at) and len(found) < most:
-                for task_id, since in _late_tasks(connection, head.lane, late, most):
-                    found[task_id] = min(since, found.get(task_id, since))
-        if not lane:
-            break
+    late = Lateness(connection, now)
+    for head in planning.all_heads(connection):
+        if late.may_be(head.due_at) and len(found) < most:
+            for task_id, since in _late_tasks(connection, head.lane, late, most):
+                found[task_id] = min(since, found.get(task_id, since))
     return LateTasks(min(len(found), most), min(found.values(), default=None))
 
 
@@ -277,9 +277,9 @@ def _late_tasks(
 # Runs -------------------------------------------------------------------------------------------------
 
 
-def light_run(row: Row[Any]) -> Run:
-    """Return the run of a row that has LIGHT: its spec and payload are empty."""
-    return run_from(row, **_LEFT_OUT)
+def light_runs(connection: Connection, query: Select[Any]) -> list[Run]:
+    """Return the runs of a query for LIGHT: their specs and payloads are empty."""
+    return [run_from(row, **_LEFT_OUT) for row in connection.execute(query)]
 
 
 def finished_runs(
@@ -297,7 +297,7 @@ def finished_runs(
         trials = trials.where(runs.c.id > page.end.id)
     searched = trials.subquery()
     query = select(searched).where(*conditions(RUN_FIELDS, only.terms, Lateness(connection, now), searched.c))
-    found = [*page.runs, *map(light_run, connection.execute(query))]
+    found = [*page.runs, *light_runs(connection, query)]
     return RunsPage(sorted(found, key=lambda run: -run.id), page.end)
 
 
@@ -306,14 +306,14 @@ def _finished_page(
 ) -> RunsPage:
     window = _window(only, after)
     if not only.terms:
-        found = [light_run(row) for row in connection.execute(window.limit(limit))]
+        found = light_runs(connection, window.limit(limit))
         return RunsPage(found, _cursor(found[-1]) if len(found) == limit else None)
     # One window at a time: matches may be rare, and the terms have no index.
     searched = window.limit(WINDOW).subquery()
     matching = conditions(RUN_FIELDS, only.terms, Lateness(connection, now), searched.c)
     newest_first = (searched.c.finished_at.desc(), searched.c.id.desc())
     query = select(searched).where(*matching).order_by(*newest_first).limit(limit)
-    found = [light_run(row) for row in connection.execute(query)]
+    found = light_runs(connection, query)
     if len(found) == limit:
         return RunsPage(found, _cursor(found[-1]))
     return RunsPage(found, _window_end(connection, window))
@@ -328,14 +328,11 @@ def unfinished_runs(connection: Connection, only: RunListFilter, limit: int, now
     if only.task_id is not None:
         alive = alive.where(runs.c.task_id.in_((only.task_id, -only.task_id)))
     # By id + 0: the database looks up the few and sorts them, instead of reading the history in order.
-    found = [
-        light_run(row) for row in connection.execute(alive.order_by((runs.c.id + 0).desc()).limit(limit))
-    ]
+    found = light_runs(connection, alive.order_by((runs.c.id + 0).desc()).limit(limit))
     if only.task_id is None or only.node_id:
         return found
     waiting = query.where(text(WAITING), runs.c.task_id.in_((only.task_id, -only.task_id)))
-    rows = connection.execute(waiting.order_by((runs.c.id + 0).desc()).limit(limit))
-    return [light_run(row) for row in rows] + found
+    return light_runs(connection, waiting.order_by((runs.c.id + 0).desc()).limit(limit)) + found
 
 
 def dead_tasks(connection: Connection, terms: Sequence[Term], limit: int, now: datetime) -> list[DeadTask]:
@@ -358,7 +355,7 @@ def dead_tasks(connection: Connection, terms: Sequence[Term], limit: int, now: d
         .limit(limit)
     )
     groups = connection.execute(counted).all()
-    found = _runs_by_id(connection, {run_id for group in groups for run_id in (group[2], group[3])})
+    found = runs_by_id(connection, {run_id for group in groups for run_id in (group[2], group[3])})
     return [
         DeadTask(task_id, found[last].task, count, found[first], found[last])
         for task_id, count, first, last in groups
@@ -385,7 +382,7 @@ def dead_letters(
         dead = dead.where(runs.c.id < before_id)
     searched = dead.limit(WINDOW).subquery()
     query = select(searched).where(*conditions(RUN_FIELDS, terms, Lateness(connection, now), searched.c))
-    found = [light_run(row) for row in connection.execute(query.order_by(searched.c.id.desc()).limit(limit))]
+    found = light_runs(connection, query.order_by(searched.c.id.desc()).limit(limit))
     if len(found) == limit:
         return DeadLettersPage(found, found[-1].id)
     last = dead.with_only_columns(runs.c.id).limit(1).offset(WINDOW - 1)
@@ -401,7 +398,7 @@ def dead_ids(connection: Connection, since_id: int) -> set[int]:
 def waiting_runs(connection: Connection, task_id: int, limit: int) -> list[Run]:
     """Return the waiting runs of the task, the first due first."""
     waiting = select(*LIGHT).where(text(WAITING), runs.c.task_id == task_id)
-    return [light_run(row) for row in connection.execute(waiting.order_by(runs.c.due_at).limit(limit))]
+    return light_runs(connection, waiting.order_by(runs.c.due_at).limit(limit))
 
 
 def _window(only: RunListFilter, after: RunCursor | None) -> Select[Any]:

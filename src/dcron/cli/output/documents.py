@@ -89,7 +89,7 @@ failure = task=name:text failure_count<failures=failures:int still_fails:bool is
 skip-group = code:text? occurrence_count<occurrences=occurrences:int by_task<tasks:int{}
     from<first=first:time? until<last:time?
 late-start = task=name:text run_count<runs=runs:int late_p95=p95:duration latest:duration
-lost-node = node_id<node:text died_at:time runs_lost:int
+lost-node = node_id<node=id:text died_at:time runs_lost:int
 alert-kind = kind:text opened:int still_open=open:text[]
 report-change = at:time by=author:text action:text task:text? fields:text[]
 forecast = from=begin:time until:time timezone:text slots:int agents:int starts:int worst:@wait?

@@ -137,10 +137,7 @@ def report_shape(report: "services.report.CrontabReport") -> Document:
         failures=[make("failure", each, last_run=_last_run(each, report.span.end)) for each in report.failed],
         skipped_by_code=[make("skip-group", each, by_task=dict(each.tasks)) for each in report.skipped],
         late_starts=report.late,
-        nodes_lost=[
-            make("lost-node", lost.node, node_id=lost.node.id, runs_lost=lost.lost)
-            for lost in report.lost_nodes
-        ],
+        nodes_lost=report.lost_nodes,
         slower=[statistics_shape("task", report.span, each) for each in report.slower],
         new_dead_letters=dict(report.dead_letters),
         alert_kinds=report.alerts,

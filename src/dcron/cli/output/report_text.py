@@ -62,9 +62,9 @@ def sections(report: "services.report.CrontabReport", here: tzinfo) -> Iterator[
         (
             f"{plural(len(report.lost_nodes), 'node')} lost",
             [
-                f"{lost.node.id} at {times.short(lost.node.died_at)}"
-                + (f", with {plural(lost.lost, 'run')}" if lost.lost else "")
-                for lost in report.lost_nodes
+                f"{node.id} at {times.short(node.died_at)}"
+                + (f", with {plural(node.runs_lost, 'run')}" if node.runs_lost else "")
+                for node in report.lost_nodes
             ],
         ),
         (

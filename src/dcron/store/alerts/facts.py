@@ -10,19 +10,17 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Executable, bindparam, func, select
 
-from dcron.model import Alert, RunState
+from dcron.model import Alert
 from dcron.policy.alert_facts import AlertFacts, Origin
 from dcron.schema.conditions import WAITING
 from dcron.schema.tables import alerts, changes, crontab, nodes, output, runs
 from dcron.store import listings
 from dcron.store.changes import COLUMNS, change_from
-from dcron.store.tasks.search_terms import first_due, of_task
+from dcron.store.tasks.search_terms import first_due, last_success
 from dcron.values.unreadable import UnreadableTime
 
 MOST = 500
 """Alerts in one round of statements."""
-LOOK_BACK = 100
-"""Newest runs of a task among which its last success is searched."""
 CHANGES_BACK = 200
 """Latest changes of a task among which the one before an alert is searched."""
 OUTPUT_LINES = 20
@@ -54,7 +52,7 @@ class _Facts:
         self._tasks = {row.id: row for row in self._rows(_tasks(), [each.task_id for each in found])}
         about = [run_id for each in found for run_id in (each.run_id, each.last_run_id)]
         about += [row.success_id for row in self._tasks.values()]
-        self._runs = {row.id: listings.light_run(row) for row in self._rows(_RUNS, about)}
+        self._runs = listings.runs_by_id(connection, set(about))
         self._tzdata = {row.id: row.tzdata for row in self._rows(_TZDATA, about)}
         owners = [run.owner for run in self._runs.values()]
         self._nodes = {row.id: row for row in self._rows(_NODES, owners)}
@@ -96,12 +94,10 @@ class _Facts:
 @cache
 def _tasks() -> Executable:
     """Return the query for the tasks with their next run and their last success."""
-    oldest = of_task(runs.c.id).order_by(runs.c.id.desc()).limit(1).offset(LOOK_BACK - 1)
-    since = func.coalesce(oldest.scalar_subquery(), 0)
-    success = of_task(runs.c.id, runs.c.state == RunState.SUCCEEDED, runs.c.id >= since)
-    success_id = success.order_by(runs.c.id.desc()).limit(1).scalar_subquery().label("success_id")
-    columns = (crontab.c.id, crontab.c.timezone, crontab.c.enabled)
-    return select(*columns, first_due(WAITING).label("next_due"), success_id).where(crontab.c.id.in_(_IDS))
+    _, success_id = last_success()
+    found = (first_due(WAITING).label("next_due"), success_id.label("success_id"))
+    query = select(crontab.c.id, crontab.c.timezone, crontab.c.enabled, *found)
+    return query.where(crontab.c.id.in_(_IDS))
 
 
 @cache
@@ -118,7 +114,6 @@ def _changes() -> Executable:
     return select(alerts.c.id, last).where(alerts.c.id.in_(_IDS))
 
 
-_RUNS = select(*listings.LIGHT).where(runs.c.id.in_(_IDS))
 _TZDATA = select(runs.c.id, runs.c.tzdata).where(runs.c.id.in_(_IDS))
 _NODES = select(nodes.c.id, nodes.c.version, nodes.c.started_at).where(nodes.c.id.in_(_IDS))
 _CHANGES = select(*COLUMNS).where(changes.c.id.in_(_IDS))

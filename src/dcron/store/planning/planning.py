@@ -3,7 +3,7 @@
 Every feature that starts runs is one more way to insert a waiting row.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -53,6 +53,7 @@ from dcron.store.tasks import rows as tasks
 
 MOST_LANES = 1000
 """Most lanes that one query reads; the next query continues behind them."""
+_PAGES_OF_LANES = 10
 
 _SCHEDULED = (runs.c.trigger == Trigger.SCHEDULE, runs.c.state == RunState.WAITING)
 
@@ -268,6 +269,16 @@ class LaneHead:
 def heads(connection: Connection) -> list[LaneHead]:
     """Return the first lanes in which runs wait, each with its first run."""
     return heads_after(connection, "")[0]
+
+
+def all_heads(connection: Connection) -> Iterator[LaneHead]:
+    """Yield the lanes in which runs wait, each with its first run, up to _PAGES_OF_LANES pages of them."""
+    lane = ""
+    for _ in range(_PAGES_OF_LANES):
+        found, lane = heads_after(connection, lane)
+        yield from found
+        if not lane:
+            return
 
 
 def reservation(

@@ -1,6 +1,6 @@
 """Read the figures of a whole crontab for a monitoring system, in one transaction."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -35,19 +35,15 @@ from dcron.store.alerts import undeliverable
 from dcron.store.nodes import rows as nodes
 from dcron.store.planning import planning
 from dcron.store.tasks import queues, settings
-from dcron.store.tasks.search_terms import first_due, latest_ended, of_latest, of_task
+from dcron.store.tasks.search_terms import first_due, last_success, latest_ended, of_latest
 from dcron.values.lists import Term
 
-LOOK_BACK = 100
-"""How many of its newest runs are searched for a task's last success. So a task that has failed 40,000 times
-costs no more than others."""
 MOST_QUEUES = 500
 MOST_CHANNELS = 100
 _MOST_JOBS = 100
 _MOST_UNSERVED = 1_000
 """Names."""
 _ENDED_WITHIN = timedelta(days=1)
-_PAGES_OF_LANES = 10
 _FAILURES = [state for state in RunState if state.is_failure]
 
 
@@ -275,16 +271,7 @@ def unserved_names(connection: Connection, living: Sequence[Node], now: datetime
 
 def _unserved_lanes(connection: Connection, living: Sequence[Node], now: datetime) -> list[str]:
     fleet = [node for node in living if node.alive_until >= now]
-    return list(conditions.unserved((head.lane for head in _lane_heads(connection)), fleet))
-
-
-def _lane_heads(connection: Connection) -> Iterator[planning.LaneHead]:
-    lane = ""
-    for _ in range(_PAGES_OF_LANES):
-        heads, lane = planning.heads_after(connection, lane)
-        yield from heads
-        if not lane:
-            return
+    return list(conditions.unserved((head.lane for head in planning.all_heads(connection)), fleet))
 
 
 def _most_tasks(connection: Connection) -> int:
@@ -356,10 +343,7 @@ def _task_query() -> Executable:
 def _failure_query() -> Executable:
     """Return the query for the failures of tasks since their last success, within LOOK_BACK runs."""
     ids: BindParameter[Any] = bindparam("ids", expanding=True)
-    oldest = of_task(runs.c.id).order_by(runs.c.id.desc()).limit(1).offset(LOOK_BACK - 1)
-    since = func.coalesce(oldest.scalar_subquery(), 0)
-    success = of_task(runs.c.id, runs.c.state == RunState.SUCCEEDED, runs.c.id >= since)
-    success_id = success.order_by(runs.c.id.desc()).limit(1).scalar_subquery()
+    since, success_id = last_success()
     of_ids = select(crontab.c.id, since.label("since"), success_id.label("success_id"))
     task = of_ids.where(crontab.c.id.in_(ids)).subquery("task")
     first = func.coalesce(task.c.success_id, task.c.since)

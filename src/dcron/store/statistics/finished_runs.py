@@ -43,11 +43,15 @@ Page = tuple[list[Row[Any]], Place | None]
 
 def page(connection: Connection, span: Span, after: Place | None, limit: int = PAGE) -> Page:
     """Return the next runs of all tasks that ended in the span, in the order of their ends."""
+    query = select(*_COLUMNS).where(*ended_in(span, after)).order_by(runs.c.finished_at, runs.c.id)
+    return _read(connection, query.limit(limit), limit)
+
+
+def ended_in(span: Span, after: Place | None) -> list[Any]:
+    """Return the conditions of the runs that ended in the span, behind this place; trials are left out."""
     ended = runs.c.finished_at
-    query = select(*_COLUMNS).where(text(FINISHED), ended >= span.start, ended < span.end, text(NO_TRIAL))
-    if after:
-        query = query.where(*after.is_before_run())
-    return _read(connection, query.order_by(ended, runs.c.id).limit(limit), limit)
+    behind = after.is_before_run() if after else ()
+    return [text(FINISHED), ended >= span.start, ended < span.end, text(NO_TRIAL), *behind]
 
 
 def page_of_task(

@@ -13,7 +13,6 @@ from dcron.store.planning import planning
 
 MOST_COUNTED = 10_000
 """Most due runs of a lane that are counted."""
-_PAGES_OF_LANES = 10
 
 
 @dataclass(frozen=True)
@@ -60,13 +59,8 @@ def starting_tasks(connection: Connection, until: datetime, limit: int) -> Seque
 
 
 def _heads(connection: Connection, until: datetime) -> Iterator[planning.LaneHead]:
-    """Yield the lanes whose first run is due before `until`."""
-    lane = ""
-    for _ in range(_PAGES_OF_LANES):
-        heads, lane = planning.heads_after(connection, lane)
-        yield from (head for head in heads if head.due_at <= until)
-        if not lane:
-            return
+    """Return the lanes whose first run is due before `until`."""
+    return (head for head in planning.all_heads(connection) if head.due_at <= until)
 
 
 def _count(connection: Connection, head: planning.LaneHead, late: Lateness) -> tuple[int, int]:

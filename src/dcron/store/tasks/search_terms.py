@@ -29,6 +29,8 @@ from dcron.store import selectors
 from dcron.store.lateness import Lateness, is_requested
 from dcron.values.lists import Term
 
+LOOK_BACK = 100
+"""Newest runs of a task among which its last success is searched. So one that always fails costs no more."""
 _FAILURES = [state for state in RunState if state.is_failure]
 
 
@@ -97,6 +99,14 @@ def _is_late(late: Lateness) -> ColumnElement[bool]:
         return of_requested
     of_all: ColumnElement[bool] = first_due() < late.of_others
     return of_all if late.of_others == late.of_requested else or_(of_all, of_requested)
+
+
+def last_success() -> tuple[Any, Any]:
+    """Select the oldest of the task's LOOK_BACK newest runs, and the latest success among these."""
+    oldest = of_task(runs.c.id).order_by(runs.c.id.desc()).limit(1).offset(LOOK_BACK - 1)
+    since = func.coalesce(oldest.scalar_subquery(), 0)
+    success = of_task(runs.c.id, runs.c.state == RunState.SUCCEEDED, runs.c.id >= since)
+    return since, success.order_by(runs.c.id.desc()).limit(1).scalar_subquery()
 
 
 def has_failed() -> ColumnElement[bool]:
