@@ -172,10 +172,9 @@ def test_after_downtime_the_last_occurrence_runs_and_the_others_are_one_row(worl
 
 
 def test_a_row_written_by_hand_gets_its_run(world: World) -> None:
-    with world.database.write() as connection:
-        connection.execute(
-            text("INSERT INTO crontab (name, schedule, command) VALUES ('by-hand', '*/5 * * * *', 'true')")
-        )
+    world.execute(
+        text("INSERT INTO crontab (name, schedule, command) VALUES ('by-hand', '*/5 * * * *', 'true')")
+    )
     node = world.node()
     node.dispatch()
     (waiting,) = world.runs(RunState.WAITING)
@@ -184,8 +183,7 @@ def test_a_row_written_by_hand_gets_its_run(world: World) -> None:
 
 def test_a_row_deleted_by_hand_ends_as_a_skipped_run(world: World) -> None:
     world.add("tick")
-    with world.database.write() as connection:
-        connection.execute(text("DELETE FROM crontab"))
+    world.execute(text("DELETE FROM crontab"))
     world.clock.forward(minutes=1)
     node = world.node()
     assert node.dispatch() == []
@@ -344,8 +342,7 @@ def test_a_closed_node_takes_nothing(world: World) -> None:
 
 def test_a_draining_mark_reaches_the_node_with_its_next_beat(world: World) -> None:
     node = world.node()
-    with world.database.write() as connection:
-        connection.execute(text("UPDATE nodes SET draining = true"))
+    world.execute(text("UPDATE nodes SET draining = true"))
     node.heartbeat.step()
     assert node.drained
 

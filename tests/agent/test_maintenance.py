@@ -105,8 +105,7 @@ def test_a_heartbeat_offers_the_job_that_is_due(
     node.heartbeat.step()
     assert offered == ["counting"], "another node has it"
     clock.forward(seconds=HOLD + 1)
-    with world.database.write() as connection:
-        connection.execute(update(maintenance_jobs).values(holder=None, held_until=None))
+    world.execute(update(maintenance_jobs).values(holder=None, held_until=None))
     node.heartbeat.step()
     assert offered == ["counting"] * 2
 

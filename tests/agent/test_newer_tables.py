@@ -8,8 +8,7 @@ from tests.support.node import World
 
 
 def upgrade(world: World) -> None:
-    with world.database.write() as connection:
-        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+    world.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
 
 
 def test_nothing_is_claimed_from_newer_tables(world: World) -> None:

@@ -204,12 +204,10 @@ def test_a_node_that_signed_off_or_is_unknown_is_not_taken_back(world: World) ->
     node = world.node("web-1")
     world.clock.forward(minutes=1)
     node.dispatch()
-    with world.database.write() as connection:
-        connection.execute(update(tables.nodes).values(died_at=NINE, died_how="stopped"))
+    world.execute(update(tables.nodes).values(died_at=NINE, died_how="stopped"))
     with pytest.raises(Fenced):
         node.heartbeat.step()
-    with world.database.write() as connection:
-        connection.execute(delete(tables.nodes))
+    world.execute(delete(tables.nodes))
     with pytest.raises(Fenced, match="unknown"):
         node.heartbeat.step()
 

@@ -2,9 +2,7 @@
 
 import dataclasses
 import threading
-import time
 import uuid
-from collections.abc import Callable
 from unittest.mock import Mock
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,17 +15,10 @@ from dcron.store.claims.finishing import RunResult
 from dcron.store.runs.candidates import ClaimedRun
 from dcron.values.lists import Chunk
 from tests.support.node import NINE
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, until
 
 CHECK, OTHER = "https://hc.example.org/a", "https://hc.example.org/b"
 AT_ONCE = (0.0, 0.0)
-
-
-def until(condition: Callable[[], object], within: float = PATIENCE) -> None:
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 class Sender:

@@ -59,10 +59,9 @@ def test_a_claim_that_the_node_does_not_know_of_waits_again(world: World) -> Non
     world.add("tick")
     node = world.node()
     (waiting,) = world.runs(RunState.WAITING)
-    with world.database.write() as connection:
-        connection.execute(
-            text("UPDATE runs SET state = 'claimed', owner = :node, claimed_at = due_at"), {"node": node.id}
-        )
+    world.execute(
+        text("UPDATE runs SET state = 'claimed', owner = :node, claimed_at = due_at"), {"node": node.id}
+    )
     node.heartbeat.step()
     assert world.run(waiting.id).state is RunState.CLAIMED
     node.heartbeat.step()
@@ -83,8 +82,7 @@ def test_a_run_that_is_not_the_nodes_any_more_is_ended_once(world: World) -> Non
     world.add("tick")
     node = world.node()
     run_id = start_one(world, node)
-    with world.database.write() as connection:
-        connection.execute(text("DELETE FROM runs WHERE id = :id"), {"id": run_id})
+    world.execute(text("DELETE FROM runs WHERE id = :id"), {"id": run_id})
     node.heartbeat.step()
     assert node.killed == []
     for _ in range(3):
@@ -147,8 +145,7 @@ def test_a_start_that_was_forgotten_is_recorded_again(world: World) -> None:
 
 def test_a_node_that_the_database_does_not_know_ends(world: World) -> None:
     node = world.node()
-    with world.database.write() as connection:
-        connection.execute(text("DELETE FROM nodes"))
+    world.execute(text("DELETE FROM nodes"))
     with pytest.raises(Fenced, match="unknown to the database"):
         node.heartbeat.step()
 

@@ -19,8 +19,8 @@ from dcron.cli.running.agent_log import AgentLog, LogFormat
 from dcron.schema.tables import maintenance_jobs
 from dcron.store.retention.walk import JOB
 from tests.support.agents import agent
-from tests.support.cli import DCRON, Dcron, real, until
-from tests.support.patience import PATIENCE
+from tests.support.cli import DCRON, Dcron, real
+from tests.support.patience import PATIENCE, until
 from tests.support.retention import insert_history
 from tests.support.stage import Stage
 
@@ -48,8 +48,7 @@ def test_pruning_is_announced_where_history_is_older_than_a_day(sqlite: Dcron) -
     insert_history(stage, [{"task_id": task.id, "days": 0.5}])
     assert real("agent", "--once", url=sqlite.url).code == 0
     waits = {"position": {"wait_until": (stage.now + timedelta(hours=9)).isoformat()}}
-    with stage.database.write() as connection:
-        connection.execute(update(maintenance_jobs).where(maintenance_jobs.c.name == JOB).values(waits))
+    stage.execute(update(maintenance_jobs).where(maintenance_jobs.c.name == JOB).values(waits))
     assert "old history" not in real("agent", "--once", url=sqlite.url).err
     insert_history(stage, [{"task_id": task.id, "days": 2}])
     stage.database.close()

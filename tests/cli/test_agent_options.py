@@ -7,7 +7,8 @@ import pytest
 from dcron.agent.settings import AgentSettings
 from dcron.config.files import own_node_name
 from dcron.errors import UsageError
-from tests.support.cli import Dcron, is_past, real, until
+from tests.support.cli import Dcron, is_past, real
+from tests.support.patience import until
 
 
 @pytest.mark.slow

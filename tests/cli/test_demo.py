@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import on_terminal, until
-from tests.support.patience import PATIENCE
+from tests.support.cli import on_terminal
+from tests.support.patience import PATIENCE, until
 from tests.support.terminal import terminal
 
 pytestmark = pytest.mark.slow

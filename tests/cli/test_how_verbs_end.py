@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from dcron.services.crontab import Crontab
-from tests.support.cli import DCRON, Dcron, until
-from tests.support.patience import PATIENCE
+from tests.support.cli import DCRON, Dcron
+from tests.support.patience import PATIENCE, until
 
 pytestmark = pytest.mark.slow
 

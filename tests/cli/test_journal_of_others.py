@@ -9,7 +9,8 @@ import pytest
 
 from dcron.database import files
 from tests.support.agents import agent
-from tests.support.cli import Dcron, real, until
+from tests.support.cli import Dcron, real
+from tests.support.patience import until
 
 
 @contextmanager

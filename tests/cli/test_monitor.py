@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import DCRON, Dcron, real, until
-from tests.support.patience import PATIENCE
+from tests.support.cli import DCRON, Dcron, real
+from tests.support.patience import PATIENCE, until
 from tests.support.scraping import get
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Dcron, until
+from tests.support.cli import Dcron
+from tests.support.patience import until
 
 # Python's own events. A command is started by the warden, which is another process.
 WATCHED = """

@@ -1,20 +1,16 @@
 """The field `ping`: what is accepted, and what an agent requests."""
 
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import agent
-from tests.support.cli import Dcron, until
-from tests.support.http import WebServer, web_server
+from tests.support.cli import Dcron
+from tests.support.http import WebServer, server
+from tests.support.patience import until
 
-
-@pytest.fixture
-def server() -> Iterator[WebServer]:
-    with web_server() as found:
-        yield found
+__all__ = ["server"]
 
 
 @pytest.mark.slow

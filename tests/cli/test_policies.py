@@ -14,7 +14,8 @@ from dcron.schema.tables import runs
 from dcron.services.crontab import Crontab
 from dcron.services.tasks import tasks
 from tests.support.agents import agent, run_once
-from tests.support.cli import Dcron, on_terminal, until
+from tests.support.cli import Dcron, on_terminal
+from tests.support.patience import until
 from tests.support.stage import Stage
 
 

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from tests.support.agents import agent
-from tests.support.cli import DCRON, Dcron, on_terminal, until
-from tests.support.patience import PATIENCE
+from tests.support.cli import DCRON, Dcron, on_terminal
+from tests.support.patience import PATIENCE, until
 
 
 def row_of(dcron: Dcron, name: str) -> str:

@@ -57,8 +57,7 @@ def test_prune_says_since_when_runs_stay_for_statistics(dcron: Dcron, stage: Sta
     said = dcron.done(*words).err
     today = f"{stage.now:%Y-%m-%d}"
     assert f"runs that ended since {today} 00:00 UTC stay until an agent has summed up their days" in said
-    with stage.database.write() as connection:
-        connection.execute(delete(summed_days))
+    stage.execute(delete(summed_days))
     assert "\nall runs stay until an agent" in dcron.done(*words).err
     assert new in left(stage)
 
@@ -206,8 +205,7 @@ def test_info_says_when_pruning_begins_and_when_it_last_did(dcron: Dcron, stage:
 def test_a_dry_run_counts_what_is_not_a_run(dcron: Dcron, stage: Stage) -> None:
     old = str(stage.now - timedelta(days=400)).replace("+00:00", "")
     event = {"name": "e"} | dict.fromkeys(("created_at", "handled_at"), stage.now - timedelta(days=40))
-    with stage.database.write() as connection:
-        connection.execute(insert(events), [event] * 3)
+    stage.execute(insert(events), [event] * 3)
     first = "(SELECT min(id) FROM runs WHERE state = 'succeeded')"
     stage.sql(f"UPDATE runs SET state = 'failed', dead_at = :at WHERE id = {first}", at=old)
     stage.sql("UPDATE changes SET at = :at", at=old)
@@ -235,8 +233,6 @@ def test_the_audit_log_has_changes_of_settings(dcron: Dcron, stage: Stage) -> No
 
 
 def test_days_that_are_not_summed_up_are_kept_by_hand_too(dcron: Dcron, stage: Stage) -> None:
-    with stage.database.write() as connection:
-        connection.execute(summed_days.delete())
+    stage.execute(summed_days.delete())
     assert dcron.done("prune", "--json").json["runs"] == 0
-    with stage.database.write() as connection:
-        connection.execute(update(summed_days).values(pruned_at=None))
+    stage.execute(update(summed_days).values(pruned_at=None))

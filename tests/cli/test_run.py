@@ -12,7 +12,8 @@ from dcron.services.crontab import Crontab
 from dcron.store.runs import output
 from dcron.values.lists import Chunk
 from tests.support.agents import agent
-from tests.support.cli import DCRON, Dcron, on_terminal, real, until
+from tests.support.cli import DCRON, Dcron, on_terminal, real
+from tests.support.patience import until
 
 RUN_KEYS = (
     "id task state reason trigger attempt scheduled_for due_at claimed_at started_at finished_at owner node"

@@ -14,7 +14,7 @@ from dcron.schema.tables import events, notifications
 from dcron.services.settings import SharedSettings
 from dcron.store.alerts import listing as alert_list
 from dcron.store.alerts import notifications as outbox
-from tests.contract.test_watch_job import WatchedStage, stage
+from tests.support.watching import WatchedStage, stage
 
 __all__ = ["stage"]
 LEASE = 10_000_000

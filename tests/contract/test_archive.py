@@ -46,8 +46,7 @@ def fill(stage: Stage, count: int = 3, days: int = 1) -> list[int]:
         for run_id in ids
         for place, data in enumerate(BYTES)
     ]
-    with stage.database.write() as connection:
-        connection.execute(insert(output), pieces)
+    stage.execute(insert(output), pieces)
     sum_up(stage.database)
     return ids
 
@@ -202,8 +201,7 @@ def test_the_newer_object_of_a_day_wins(stage: Stage, folder: Path) -> None:
 
 def test_a_day_is_archived_as_soon_as_it_is_summed_up(stage: Stage, folder: Path) -> None:
     do_round(stage.database, ArchiveDays())
-    with stage.database.write() as connection:
-        connection.execute(update(maintenance_jobs).values(due_at=stage.now + timedelta(hours=1)))
+    stage.execute(update(maintenance_jobs).values(due_at=stage.now + timedelta(hours=1)))
     fill(stage)
     with stage.database.read() as connection:
         due = select(maintenance_jobs.c.due_at).where(maintenance_jobs.c.name == "archive")

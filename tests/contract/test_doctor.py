@@ -89,8 +89,7 @@ def test_a_healthy_crontab_has_no_findings(healthy: Stage) -> None:
 
 
 def set_node(stage: Stage, **values: Any) -> None:
-    with stage.database.write() as connection:
-        connection.execute(update(nodes).where(nodes.c.name == "web-2").values(values))
+    stage.execute(update(nodes).where(nodes.c.name == "web-2").values(values))
 
 
 def stop_agents(stage: Stage) -> None:

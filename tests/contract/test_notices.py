@@ -8,8 +8,7 @@ import pytest
 
 from dcron.database import open_database
 from dcron.database.change_watch import WAKE_CHANNEL
-from tests.support.cli import until
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, until
 
 FLOOD = 2.0
 """Seconds."""

@@ -202,8 +202,7 @@ def test_what_downtime_left_out_is_recorded_once_though_its_run_has_to_wait(
     stage.now = at("12:45")
     for _ in range(3):
         assert stage.take(node) == []
-        with stage.database.write() as connection:
-            connection.execute(text("UPDATE runs SET blocked = NULL"))
+        stage.sql("UPDATE runs SET blocked = NULL")
     stage.finish(node, by_hand.id)
     ran = []
     while found := stage.take(node):

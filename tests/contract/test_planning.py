@@ -406,11 +406,10 @@ def test_unreadable_reboot_tasks_do_not_keep_a_node_from_starting(stage: Stage) 
 
 @pytest.mark.slow
 def test_tasks_are_planned_a_batch_at_a_time_until_none_is_left(stage: Stage) -> None:
-    with stage.database.write() as connection:
-        connection.execute(
-            text("INSERT INTO crontab (name, schedule, command) VALUES (:name, '@hourly', 'true')"),
-            [{"name": f"line-{number}"} for number in range(250)],
-        )
+    stage.execute(
+        text("INSERT INTO crontab (name, schedule, command) VALUES (:name, '@hourly', 'true')"),
+        [{"name": f"line-{number}"} for number in range(250)],
+    )
     assert [stage.plan(), stage.plan(), stage.plan(), stage.plan()] == [100, 100, 50, 0]
     assert len(stage.runs()) == 250
 

@@ -19,8 +19,9 @@ from dcron.errors import DatabaseError
 from dcron.model import RunState
 from dcron.services.crontab import Crontab
 from dcron.store.runs.rows import RunFilter
-from tests.support.cli import DCRON, until
+from tests.support.cli import DCRON
 from tests.support.databases import new_database
+from tests.support.patience import until
 from tests.support.stage import definition
 
 COUNT = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")

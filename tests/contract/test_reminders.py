@@ -13,7 +13,7 @@ from dcron.model import RunState
 from dcron.notifying import Message, Outcome, Result
 from dcron.services.alerts import Alerts
 from dcron.services.settings import SharedSettings
-from tests.contract.test_watch_job import WatchedStage, stage
+from tests.support.watching import WatchedStage, stage
 
 __all__ = ["stage"]
 

@@ -56,8 +56,7 @@ def task(stage: Stage, name: str = "a", keep: dict[str, Any] | None = None, **fi
 
 
 def hold(stage: Stage, **values: Any) -> None:
-    with stage.database.write() as connection:
-        connection.execute(insert(holds).values(task="a", reason="audit", **values))
+    stage.execute(insert(holds).values(task="a", reason="audit", **values))
 
 
 def test_good_runs_go_after_30_days_and_failed_ones_after_180(stage: Stage) -> None:
@@ -126,8 +125,7 @@ def test_runs_of_days_that_are_not_summed_up_stay(stage: Stage) -> None:
         connection.execute(summed_days.delete().where(summed_days.c.day == day))
     assert prune(stage) == {"runs": 2, "outputs": 1}
     assert left(stage) == [ids[1]]
-    with stage.database.write() as connection:
-        connection.execute(summed_days.delete())
+    stage.execute(summed_days.delete())
     insert_history(stage, [{"task_id": a, "days": 60}])
     stage.forward(days=2)
     assert prune(stage) == {}
@@ -136,8 +134,7 @@ def test_runs_of_days_that_are_not_summed_up_stay(stage: Stage) -> None:
 def test_without_any_day_summed_up_no_run_goes(stage: Stage) -> None:
     a = task(stage)
     ids = insert_history(stage, [{"task_id": a, "days": 60}] * 3)
-    with stage.database.write() as connection:
-        connection.execute(summed_days.delete())
+    stage.execute(summed_days.delete())
     assert prune(stage) == {}
     assert left(stage) == ids
 
@@ -208,8 +205,7 @@ def test_what_is_on_hold_stays(stage: Stage) -> None:
     assert prune(stage) == {"runs": 2}
     assert left(stage) == [ids[1], *held, letter]
     assert with_output(stage) == {ids[1], *held}
-    with stage.database.write() as connection:
-        connection.execute(holds.delete())
+    stage.execute(holds.delete())
     stage.forward(days=1, minutes=1)
     assert prune(stage) == {"dismissed": 1, "runs": 4}
 
@@ -230,8 +226,7 @@ def test_a_flow_with_a_dead_letter_stays_whole(stage: Stage) -> None:
     )
     assert prune(stage) == {"runs": 2}
     assert left(stage) == [*ids[:2], *ids[4:]]
-    with stage.database.write() as connection:
-        connection.execute(update(runs).where(runs.c.id == ids[1]).values(dead_at=None, state="succeeded"))
+    stage.execute(update(runs).where(runs.c.id == ids[1]).values(dead_at=None, state="succeeded"))
     stage.forward(days=1, minutes=1)
     assert prune(stage) == {"runs": 2}
 

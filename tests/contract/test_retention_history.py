@@ -163,8 +163,7 @@ def test_a_dry_run_shows_what_a_round_deletes_of_every_kind(
     stage: Stage, tasks: dict[str, int], seed: int
 ) -> None:
     ids = insert_history(stage, generated(tasks, seed))
-    with stage.database.write() as connection:
-        connection.execute(insert(holds).values(task="a", reason="audit", run_id=ids[0]))
+    stage.execute(insert(holds).values(task="a", reason="audit", run_id=ids[0]))
     never = stage.task("letters", "@on never", keep={"bad": "none", "bad-output": "none"}).id
     at = stage.now - timedelta(days=400)
     letter = {"task_id": never, "task": "letters", "days": 400, "state": "failed", "dead_at": at}

@@ -509,10 +509,7 @@ def test_the_heartbeat_finds_what_waits(stage: Stage) -> None:
     assert waits("ops", "mailto")
     notify(stage, channel="ops")
     assert waits("ops")
-    with stage.database.write() as connection:
-        connection.execute(
-            update(notifications).values(holder="x", held_until=stage.now + timedelta(seconds=5))
-        )
+    stage.execute(update(notifications).values(holder="x", held_until=stage.now + timedelta(seconds=5)))
     assert not waits("ops", "mailto")
     stage.forward(seconds=6)
     assert waits("ops")
@@ -526,8 +523,7 @@ def stage_nodes(stage: Stage) -> list[str]:
 
 def offer(stage: Stage, *channels: str) -> None:
     """Let the node have these channels."""
-    with stage.database.write() as connection:
-        connection.execute(update(nodes).values(channels=list(channels)))
+    stage.execute(update(nodes).values(channels=list(channels)))
 
 
 def test_channels_are_listed_with_their_nodes(stage: Stage, outside: Outside) -> None:

@@ -101,8 +101,7 @@ def test_a_pruned_history_has_the_same_statistics(
     sum_up(stage.database)
     assert report(stage, since) == expected
     kept = data.draw(st.sets(st.sampled_from(ids)) if ids else st.just(set()))
-    with stage.database.write() as connection:
-        connection.execute(delete(runs).where(runs.c.finished_at < TODAY, runs.c.id.not_in(kept)))
+    stage.execute(delete(runs).where(runs.c.finished_at < TODAY, runs.c.id.not_in(kept)))
     assert report(stage, since) == expected
     sum_up(stage.database)
     assert report(stage, since) == expected
@@ -129,8 +128,7 @@ def running(stage: Stage, *, lost_at: datetime | None = None, pruned: bool = Fal
     stage.now = NOON
     assert sum_up(stage.database) == 1
     if pruned:
-        with stage.database.write() as connection:
-            connection.execute(delete(runs).where(runs.c.finished_at < TODAY, runs.c.id.not_in(started)))
+        stage.execute(delete(runs).where(runs.c.finished_at < TODAY, runs.c.id.not_in(started)))
     return node, started
 
 

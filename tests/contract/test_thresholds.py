@@ -1,6 +1,5 @@
 """When something begins to be wrong: just below each threshold, at it, and just above it."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,12 @@ from dcron.schema.tables import maintenance_jobs, nodes
 from dcron.services.doctor import Doctor, database_file, database_server
 from dcron.services.why import Why
 from dcron.store.statistics import figures
-from tests.contract.test_watch_job import WatchedStage
+from tests.support.watching import WatchedStage, stage
+
+__all__ = ["stage"]
 
 MOMENT = timedelta(milliseconds=1)
 MIB = 1024**2
-
-
-@pytest.fixture
-def stage(database_url: str) -> Iterator[WatchedStage]:
-    stage = WatchedStage(database_url)
-    yield stage
-    stage.database.close()
 
 
 def found(stage: WatchedStage) -> set[str]:
@@ -71,8 +65,7 @@ def test_a_run_takes_too_long_above_its_expected_runtime(
 @pytest.mark.parametrize(("offset", "is_off"), [(1.999, False), (-2.0, False), (2.0, False), (-2.001, True)])
 def test_a_clock_is_off_above_two_seconds(stage: WatchedStage, offset: float, is_off: bool) -> None:
     stage.node("web-1", lease=3600)
-    with stage.database.write() as connection:
-        connection.execute(update(nodes).values(clock_offset=offset))
+    stage.execute(update(nodes).values(clock_offset=offset))
     assert stage.look() == (["clock node:web-1"] if is_off else [])
     assert ("clock-skew" in found(stage)) is is_off
 
@@ -94,8 +87,7 @@ def test_a_job_is_behind_after_an_hour_and_for_the_doctor_after_a_day(
     stage: WatchedStage, beyond: timedelta, is_behind: bool
 ) -> None:
     job: dict[str, Any] = {"position": {}, "done": {}, "error": None, "name": "prune"}
-    with stage.database.write() as connection:
-        connection.execute(insert(maintenance_jobs).values(due_at=stage.now, **job))
+    stage.execute(insert(maintenance_jobs).values(due_at=stage.now, **job))
     start = stage.now
     stage.now = start + timedelta(hours=1) + beyond
     assert stage.look() == (["maintenance-behind job:prune"] if is_behind else [])

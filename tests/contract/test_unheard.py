@@ -1,6 +1,5 @@
 """Runs that no node has heard of: what `why`, the nodes, the alert and the doctor say of them."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,18 +16,13 @@ from dcron.store.claims import unheard
 from dcron.store.nodes import rows as nodes
 from dcron.store.runs.rows import RunFilter
 from dcron.store.tasks import kept as kept_tasks
-from tests.contract.test_watch_job import WatchedStage
 from tests.contract.test_why import answers  # noqa: F401 - holds what `why` says on file
 from tests.support.stage import LEASE, Stage
+from tests.support.watching import WatchedStage, stage
+
+__all__ = ["stage"]
 
 HOUR = 3600.0
-
-
-@pytest.fixture
-def stage(database_url: str) -> Iterator[WatchedStage]:
-    stage = WatchedStage(database_url)
-    yield stage
-    stage.database.close()
 
 
 def unheard_run(stage: Stage, name: str = "backup", **fields: object) -> tuple[Task, Run]:

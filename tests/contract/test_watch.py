@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from dcron.database import Database, change_watch, open_database
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, until
 
 QUIET = 0.7
 """Seconds after which a woken watch is asleep again, and less than `_STOP_INTERVAL` twice."""
@@ -50,13 +50,6 @@ def insert(database: Database) -> None:
         connection.execute(text("INSERT INTO t VALUES (1)"))
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert condition()
-
-
 def has_no_events(*_: object) -> None:
     raise OSError("too many watches")
 
@@ -68,18 +61,18 @@ def test_each_commit_wakes_the_watch(file: Database, reports: bool, monkeypatch:
     if not reports:
         monkeypatch.setattr(change_watch, "FileEvents", has_no_events)
     with watched(file) as woken:
-        wait_for(lambda: len(woken) == 1)  # what came before is unknown
+        until(lambda: len(woken) == 1)  # what came before is unknown
         time.sleep(QUIET)
         insert(file)
-        wait_for(lambda: len(woken) == 2)
+        until(lambda: len(woken) == 2)
         time.sleep(QUIET)
         insert(file)
-        wait_for(lambda: len(woken) == 3)
+        until(lambda: len(woken) == 3)
 
 
 def test_other_files_of_the_directory_wake_nothing(file: Database, tmp_path: Path) -> None:
     with watched(file) as woken:
-        wait_for(lambda: len(woken) == 1)
+        until(lambda: len(woken) == 1)
         for _ in range(10):
             (tmp_path / "other").write_text("x")
             time.sleep(QUIET / 10)
@@ -92,7 +85,7 @@ def test_a_linked_file_is_watched_where_it_is(file: Database, tmp_path: Path) ->
     link.symlink_to(tmp_path / "dcron.db")
     linked = open_database(f"sqlite:///{link}")
     with watched(linked) as woken:
-        wait_for(lambda: len(woken) == 1)
+        until(lambda: len(woken) == 1)
         insert(file)
-        wait_for(lambda: len(woken) == 2)
+        until(lambda: len(woken) == 2)
     linked.close()

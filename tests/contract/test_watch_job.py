@@ -1,6 +1,6 @@
 """The maintenance job `watch` finds what did not happen, once, and sees when it is over."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -9,57 +9,15 @@ from sqlalchemy import event, insert, select, update
 
 from dcron.model import RunState
 from dcron.schedule.calendars import Calendar
-from dcron.schema.tables import alerts, crontab, maintenance_jobs, nodes, notifications
+from dcron.schema.tables import crontab, maintenance_jobs, nodes, notifications
 from dcron.services.alerts import Alerts
 from dcron.services.calendars import Calendars
 from dcron.services.settings import SharedSettings
-from dcron.store import maintenance
 from dcron.store.alerts import notifications as outbox
 from dcron.store.alerts import watching as watch
-from dcron.store.alerts.watching import Watch
-from dcron.store.maintenance import Hold
-from tests.support.stage import Stage
+from tests.support.watching import WatchedStage, stage
 
-
-class WatchedStage(Stage):
-    """A stage with one node that does the job `watch`."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.job, self.hold = Watch(), Hold("watch", "watcher")
-        self.position: Mapping[str, Any] = {}
-        with self.database.write() as connection:
-            maintenance.seize(connection, self.database, "watch", "watcher", self.now)
-
-    def look(self) -> list[str]:
-        """Do a round; return the kinds and subjects of the open alerts."""
-        while True:
-            step = self.job.step(self.database, self.hold, self.position)
-            self.position = step.next_round if step.position is None else step.position
-            if step.position is None:
-                return self.open()
-
-    def open(self) -> list[str]:
-        query = select(alerts.c.kind, alerts.c.subject).where(alerts.c.closed_at.is_(None))
-        with self.database.read() as connection:
-            return sorted(f"{row.kind} {row.subject}" for row in connection.execute(query))
-
-    def number(self) -> int:
-        """Return how many alerts there have been."""
-        with self.database.read() as connection:
-            return len(connection.execute(select(alerts.c.id)).all())
-
-    def sent(self) -> list[str]:
-        query = select(notifications.c.kind).order_by(notifications.c.id)
-        with self.database.read() as connection:
-            return list(connection.scalars(query))
-
-
-@pytest.fixture
-def stage(database_url: str) -> Iterator[WatchedStage]:
-    stage = WatchedStage(database_url)
-    yield stage
-    stage.database.close()
+__all__ = ["stage"]
 
 
 def test_nothing_is_wrong_with_a_crontab_that_works(stage: WatchedStage) -> None:
@@ -188,11 +146,9 @@ def test_a_node_that_dies_is_lost_until_one_of_its_name_is_back(stage: WatchedSt
 
 def test_a_wrong_clock_is_reported(stage: WatchedStage) -> None:
     stage.node("web-1", lease=3600)
-    with stage.database.write() as connection:
-        connection.execute(update(nodes).values(clock_offset=-3.5))
+    stage.execute(update(nodes).values(clock_offset=-3.5))
     assert stage.look() == ["clock node:web-1"]
-    with stage.database.write() as connection:
-        connection.execute(update(nodes).values(clock_offset=0.1))
+    stage.execute(update(nodes).values(clock_offset=0.1))
     assert stage.look() == []
 
 
@@ -210,11 +166,9 @@ def test_a_maintenance_job_that_fails_or_is_behind_is_reported(stage: WatchedSta
     job: dict[str, Any] = {"position": {}, "done": {}}
     failed = {"name": "archive", "due_at": stage.now, "error": "no bucket", **job}
     behind = {"name": "prune", "due_at": stage.now - timedelta(hours=2), "error": None, **job}
-    with stage.database.write() as connection:
-        connection.execute(insert(maintenance_jobs), [failed, behind])
+    stage.execute(insert(maintenance_jobs), [failed, behind])
     assert stage.look() == ["maintenance-behind job:archive", "maintenance-behind job:prune"]
-    with stage.database.write() as connection:
-        connection.execute(update(maintenance_jobs).values(error=None, due_at=stage.now))
+    stage.execute(update(maintenance_jobs).values(error=None, due_at=stage.now))
     assert stage.look() == []
 
 

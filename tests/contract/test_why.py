@@ -650,8 +650,7 @@ def test_a_task_that_waits_for_a_node_or_an_event_says_so(stage: Stage) -> None:
     assert "runs when a node starts" in one_of(stage, "boot", None, "reboot").sentence
     assert "none has come yet" in one_of(stage, "release", None, "event").sentence
     assert only(stage, "release", at("13:00"), "no-such-time")
-    with stage.database.write() as connection:
-        connection.execute(insert(events).values(name="deploy", created_at=NOON))
+    stage.execute(insert(events).values(name="deploy", created_at=NOON))
     assert "an agent has yet to start" in one_of(stage, "release", None, "event").sentence
     stage.sql("DELETE FROM events")
     emitted = Triggers(stage.crontab).emit("deploy")

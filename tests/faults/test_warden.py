@@ -1,6 +1,5 @@
 """Commands under a real warden: what they are given, what they write, how they end."""
 
-import math
 import os
 import resource
 import signal
@@ -8,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -16,112 +15,11 @@ from typing import Any
 
 import pytest
 
-from dcron.warden.client import Event, Finished, Job, OutputChunk, Started, Warden, WardenGone
-from dcron.warden.journal import Frame, Result
-from tests.support.patience import PATIENCE
-
-ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-LIMIT = PATIENCE
-"""Seconds after which a condition is taken never to come true."""
+from dcron.warden.client import Finished, Job, OutputChunk, Started, Warden
+from tests.support.harness import ENV, Harness
+from tests.support.patience import PATIENCE, until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-
-
-def until(condition: Callable[[], object], limit: float = LIMIT) -> None:
-    """Wait until the condition holds: `limit` seconds on a quiet machine, and LIMIT at least."""
-    limit = max(limit, LIMIT)
-    give_up = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < give_up, "it did not come true in time"
-        time.sleep(0.005)
-
-
-class Harness:
-    """A warden, and everything it said."""
-
-    def __init__(self, directory: Path, deadline: float | None = math.inf, **options: Any) -> None:
-        node_id = f"web-1-{os.urandom(4).hex()}"  # of no other's: what a closed warden left is ended by it
-        self.warden = Warden(directory / "spool", node_id, **options)
-        if deadline is not None:
-            self.warden.set_deadline(deadline)
-        self.events: list[Event] = []
-        self.results: dict[int, Result] = {}
-        self.last = 0
-
-    def start(
-        self, *argv: str, env: Mapping[str, str] | None = None, run_id: int | None = None, **job: Any
-    ) -> int:
-        """Ask for a command; return its run id."""
-        self.last = run_id or self.last + 1
-        self.warden.start([Job(run_id=self.last, argv=argv, env=ENV if env is None else env, **job)])
-        return self.last
-
-    def shell(self, script: str, **job: Any) -> int:
-        """Ask for a shell script; return its run id."""
-        return self.start("/bin/sh", "-c", script, **job)
-
-    def listen(self, timeout: float = 0.05) -> list[Event]:
-        """Take in what the warden says."""
-        events = self.warden.events(timeout)
-        self.events += events
-        self.results |= {event.run_id: event.result for event in events if isinstance(event, Finished)}
-        return events
-
-    def hear(self, condition: Callable[[], object]) -> None:
-        """Listen until the condition holds."""
-        until(lambda: condition() or (self.listen() and condition()))
-
-    def result(self, run_id: int) -> Result:
-        """Wait for the result of a run."""
-        self.hear(lambda: run_id in self.results)
-        return self.results[run_id]
-
-    def pid(self, run_id: int) -> int:
-        """Wait for the start of a run; return its pid."""
-
-        def pids() -> list[int]:
-            return [each.pid for each in self.events if isinstance(each, Started) and each.run_id == run_id]
-
-        self.hear(pids)
-        return pids()[0]
-
-    def gone(self) -> WardenGone:
-        """Wait for the warden to be reported gone."""
-
-        def gone() -> list[WardenGone]:
-            return [each for each in self.events if isinstance(each, WardenGone)]
-
-        self.hear(gone)
-        return gone()[0]
-
-    def frames(self, run_id: int) -> list[Frame]:
-        """Return the whole journal of a run."""
-        frames: list[Frame] = []
-        with self.warden.journal(run_id) as journal:
-            while more := journal.read():
-                frames += more
-            assert journal.result == self.results.get(run_id)
-        return frames
-
-    def output(self, run_id: int, stream: str = "out") -> bytes:
-        """Wait for the end of a run, and return what it wrote."""
-        self.result(run_id)
-        return b"".join(frame.data for frame in self.frames(run_id) if frame.stream == stream)
-
-    def close(self) -> None:
-        """End everything."""
-        self.warden.stop(0)
-        while not any(isinstance(event, WardenGone) for event in self.events):
-            self.listen()
-        self.warden.close()
-
-
-@pytest.fixture
-def harness(tmp_path: Path) -> Iterator[Harness]:
-    """Return a warden that is allowed to start commands."""
-    harness = Harness(tmp_path)
-    yield harness
-    harness.close()
 
 
 def descriptors(pid: int) -> int:
@@ -600,8 +498,8 @@ def test_a_waiting_listener_can_be_woken(harness: Harness) -> None:
     woken = threading.Timer(0.1, harness.warden.wake)
     woken.start()
     begun = time.monotonic()
-    assert harness.warden.events(LIMIT) == []
-    assert time.monotonic() - begun < LIMIT / 2
+    assert harness.warden.events(PATIENCE) == []
+    assert time.monotonic() - begun < PATIENCE / 2
     woken.join()
 
 

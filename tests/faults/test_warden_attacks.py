@@ -25,9 +25,9 @@ from dcron.warden.cgroups import mount_point
 from dcron.warden.client import Job, WardenGone
 from dcron.warden.linux import boottime
 from dcron.warden.protocol import StartRequest, start_message
-from tests.faults.test_warden import ENV, Harness, until
 from tests.support.cluster import Cluster, processes_with, wait_for
-from tests.support.patience import PATIENCE
+from tests.support.harness import ENV, Harness
+from tests.support.patience import PATIENCE, until
 
 ACCOUNT = "nobody" if os.geteuid() == 0 else None
 """Another account than the agent's, where there may be one."""
@@ -74,14 +74,6 @@ fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 print("held", flush=True)
 time.sleep(120)
 """
-
-
-@pytest.fixture
-def harness(tmp_path: Path) -> Iterator[Harness]:
-    """Return a warden that is allowed to start commands."""
-    harness = Harness(tmp_path)
-    yield harness
-    harness.close()
 
 
 @pytest.fixture

@@ -10,18 +10,12 @@ from pathlib import Path
 import pytest
 
 from dcron.warden.linux import boottime
-from tests.faults.test_warden import Harness, parent_of, until
+from tests.faults.test_warden import parent_of
 from tests.faults.test_warden_kill import SIZE_OF_TREE, Marked, is_running
+from tests.support.harness import Harness
+from tests.support.patience import until
 
 ENDLESS = "while :; do sleep 0.1; done"
-
-
-@pytest.fixture
-def harness(tmp_path: Path) -> Iterator[Harness]:
-    """Return a warden that is allowed to start commands."""
-    harness = Harness(tmp_path)
-    yield harness
-    harness.close()
 
 
 @pytest.fixture

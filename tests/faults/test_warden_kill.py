@@ -17,7 +17,9 @@ from dcron.warden.client import Finished, Job, WardenGone
 from dcron.warden.journal import JournalReader, Result
 from dcron.warden.linux import boottime
 from dcron.warden.spool import abandoned
-from tests.faults.test_warden import ENV, Harness, parent_of, states_of_children, until
+from tests.faults.test_warden import parent_of, states_of_children
+from tests.support.harness import ENV, Harness
+from tests.support.patience import until
 
 TREE = """
 import os, signal, subprocess, sys, time  # SIG_IGN is inherited by all that follow
@@ -119,14 +121,6 @@ def marked() -> Iterator[Marked]:
     marked = Marked()
     yield marked
     marked.end()
-
-
-@pytest.fixture
-def harness(tmp_path: Path) -> Iterator[Harness]:
-    """Return a warden that is allowed to start commands."""
-    harness = Harness(tmp_path)
-    yield harness
-    harness.close()
 
 
 class Agent:

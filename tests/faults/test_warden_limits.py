@@ -4,13 +4,14 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dcron.warden.cgroups import mount_point
-from tests.faults.test_warden import Harness, needs_root, until
+from tests.faults.test_warden import needs_root
+from tests.support.harness import Harness
+from tests.support.patience import until
 
 MIB = 1 << 20
 ROOMY = 256 * MIB
@@ -25,14 +26,6 @@ def limits_of(text: str) -> dict[str, tuple[str, str]]:
     rows = [line.split("  ") for line in text.splitlines()[1:]]
     columns = [[cell.strip() for cell in row if cell.strip()] for row in rows]
     return {name: (soft, hard) for name, soft, hard, *_ in columns}
-
-
-@pytest.fixture
-def harness(tmp_path: Path) -> Iterator[Harness]:
-    """Return a warden that is allowed to start commands."""
-    harness = Harness(tmp_path)
-    yield harness
-    harness.close()
 
 
 CGROUP = "dcron-run-"

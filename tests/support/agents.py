@@ -4,7 +4,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.support.cli import DCRON, Dcron, until
+from tests.support.cli import DCRON, Dcron
+from tests.support.patience import until
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -135,12 +135,3 @@ def _read(terminal: int, seconds: float = 2 * PATIENCE) -> Iterator[bytes]:
 def is_past(time_shown: str) -> bool:
     """Return whether this time, as `--json` shows it, has come."""
     return datetime.fromisoformat(time_shown) <= datetime.now(UTC)
-
-
-def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """Poll until the condition holds; return its result."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.05)
-    return found

@@ -2,9 +2,10 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ class WebServer:
         return [each.bare_path for each in self.requests]
 
 
-@contextmanager
-def web_server() -> Iterator[WebServer]:
-    """Run a server while the block runs."""
+@pytest.fixture
+def server() -> Iterator[WebServer]:
+    """A web server that runs while the test does."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -60,15 +61,15 @@ def web_server() -> Iterator[WebServer]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        found = WebServer(server.server_port)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        found = WebServer(listening.server_port)
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             yield found
         finally:
             found.released.set()
-            server.shutdown()
+            listening.shutdown()
             thread.join()
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from sqlalchemy import event
+from sqlalchemy import Executable, event
 
 from dcron.agent.counters import Counters
 from dcron.agent.dispatcher import Dispatcher
@@ -257,6 +257,11 @@ class World:
 
     def node(self, name: str = "web-1", **settings: float) -> HandNode:
         return HandNode(self.database, name, **settings).register()  # type: ignore[arg-type]
+
+    def execute(self, statement: Executable, *values: Any) -> None:
+        """Execute a statement in a transaction of its own."""
+        with self.database.write() as connection:
+            connection.execute(statement, *values)
 
     def watch(self, node: HandNode, seconds: int) -> None:
         """Let this time pass while the node renews its lease and watches those of others."""

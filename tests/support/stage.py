@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import Executable, insert, select, text, update
 
 from dcron.database import open_database
 from dcron.model import Definition, Node, Run, RunState, Task
@@ -63,13 +63,16 @@ class Stage:
 
     def set_task(self, task_id: int, **values: Any) -> None:
         """Change columns of a task by hand."""
+        self.execute(update(crontab).where(crontab.c.id == task_id).values(values))
+
+    def execute(self, statement: Executable, *values: Any) -> None:
+        """Execute a statement in a transaction of its own."""
         with self.database.write() as connection:
-            connection.execute(update(crontab).where(crontab.c.id == task_id).values(values))
+            connection.execute(statement, *values)
 
     def sql(self, statement: str, **values: Any) -> None:
         """Run a statement, as a person would at the database's own prompt."""
-        with self.database.write() as connection:
-            connection.execute(text(statement), values)
+        self.execute(text(statement), values)
 
     # What agents do -----------------------------------------------------------------------------
 

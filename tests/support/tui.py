@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, tzinfo
 from typing import Any
 
+from sqlalchemy import Executable
 from textual._context import visible_screen_stack
 from textual.pilot import Pilot
 from textual.strip import Strip
@@ -99,6 +100,11 @@ class Stage:
     def add(self, name: str, schedule: str = "30 2 * * *", command: str = "true", **fields: Any) -> Task:
         values = {"timezone": "UTC", **fields}
         return self.crontab.add(Definition(name=name, schedule=schedule, command=command, **values))
+
+    def execute(self, statement: Executable, *values: Any) -> None:
+        """Execute a statement in a transaction of its own."""
+        with self.database.write() as connection:
+            connection.execute(statement, *values)
 
     def connect(self) -> Crontab:
         return Crontab(open_database(self.url), "bob@desk")

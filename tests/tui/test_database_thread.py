@@ -16,8 +16,7 @@ from dcron.store.runs.rows import RunFilter
 from dcron.tui.reads import health, requests
 from dcron.tui.reads.database_thread import DatabaseThread
 from dcron.tui.reads.health import Health
-from tests.support.cli import until
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, until
 from tests.support.tui import Screen, Stage
 
 

@@ -48,8 +48,7 @@ def test_the_details_of_a_task_have_three_lines(history: Stage) -> None:
         assert found["took"] == "p50 1.0s, p95 1.0s, at most 1.0s"
         assert found["late"] == "p95 0.00s, at most 0.00s"
         sum_up(history.database)
-        with history.database.write() as connection:
-            connection.execute(text("DELETE FROM runs WHERE finished_at IS NOT NULL"))
+        history.execute(text("DELETE FROM runs WHERE finished_at IS NOT NULL"))
     assert "30 days" not in facts(history, "new")
 
 

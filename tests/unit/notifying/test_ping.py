@@ -1,19 +1,14 @@
 """One ping, against a server that answers, refuses, redirects, hangs and drips."""
 
 import socket
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from dcron.notifying.ping import PingError, send
-from tests.support.http import Request, WebServer, reply, web_server
+from tests.support.http import Request, WebServer, reply, server
 
-
-@pytest.fixture
-def server() -> Iterator[WebServer]:
-    with web_server() as found:
-        yield found
+__all__ = ["server"]
 
 
 def test_a_ping_is_a_get_and_one_with_a_body_a_post(server: WebServer) -> None:

@@ -5,8 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from email.policy import default
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 from dcron.notifying import Delivery, Message, Outcome, Result, deliver
+from tests.support.patience import until
 
 MESSAGE = Message(
     "7-9.abc", "[dcron] backup FAILING: Größe", "It failed.\nÄöü\n", {"notifications": [{"id": 7}]}
@@ -95,14 +95,6 @@ def gone(pid: int) -> bool:
         return True
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_a_sender_that_hangs_is_killed_with_what_it_has_started(tmp_path: Path) -> None:
     command = f"sleep 3600 & echo $! > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/pid; sleep 3600"
     messages = [MESSAGE, Message("10", "", "")]
@@ -111,7 +103,7 @@ def test_a_sender_that_hangs_is_killed_with_what_it_has_started(tmp_path: Path) 
     assert delivery.results() == [unknown, unknown]
     assert gone(delivery.pid)
     if (tmp_path / "pid").exists():  # on a slow machine the limit may come first
-        wait_for(lambda: gone(int((tmp_path / "pid").read_text())))
+        until(lambda: gone(int((tmp_path / "pid").read_text())))
 
 
 def test_an_agent_that_stops_need_not_wait(tmp_path: Path) -> None:
@@ -129,10 +121,10 @@ def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
         "Delivery('ops', 'command', {'command': command}, [Message('1', '', '')], 3600).results()\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", program])
-    wait_for((tmp_path / "pid").exists)
+    until((tmp_path / "pid").exists)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    wait_for(lambda: gone(int((tmp_path / "pid").read_text())))
+    until(lambda: gone(int((tmp_path / "pid").read_text())))
 
 
 # Mail
