@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -50,16 +51,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(SLOW_FOLDERS[folder])
         if any(item.get_closest_marker(name) for name in SLOW_MARKERS):
             item.add_marker("slow")
-        if _repeats_on_postgres(item, folder):
-            item.add_marker("slow")
+        backend = _backend(item)
+        if folder == "tui" and backend == "postgres" and not item.get_closest_marker("both_databases"):
+            item.add_marker("slow")  # the screen draws the same
+            item.add_marker("long")
+        elif item.get_closest_marker("slow") and backend not in (None, _backend_of_short_lane(item)):
             item.add_marker("long")
 
 
-def _repeats_on_postgres(item: pytest.Item, folder: str) -> bool:
-    """Whether this is a test of the screen on Postgres, which draws the same."""
-    callspec = getattr(item, "callspec", None)
-    is_postgres = callspec is not None and callspec.params.get("database_url") == "postgres"
-    return folder == "tui" and is_postgres and not item.get_closest_marker("both_databases")
+def _backend(item: pytest.Item) -> str | None:
+    """Return which database the test runs on. None: on both at once, on none, or on one of its own choice."""
+    params: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
+    return next((str(value) for value in params.values() if value in BACKENDS), None)
+
+
+def _backend_of_short_lane(item: pytest.Item) -> str:
+    """Return on which database `make short` plays this slow test: each database has half of them."""
+    return BACKENDS[crc32(item.nodeid.partition("[")[0].encode()) % len(BACKENDS)]
 
 
 def pytest_collection_finish() -> None:

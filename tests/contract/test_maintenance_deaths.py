@@ -159,6 +159,7 @@ def prepare_archive(stage: Stage, folder: Path) -> Job:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("prepare", [prepare_prune, prepare_sum_up, prepare_archive])
 def test_a_job_whose_node_dies_at_any_statement_is_finished_within_a_minute(
     stage: Stage, tmp_path: Path, prepare: Callable[[Stage, Path], Job]

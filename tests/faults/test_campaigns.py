@@ -34,14 +34,14 @@ SHORT = (
     (processes.claim_ahead, "sqlite"),
     (processes.claim_ahead, "postgres"),
     (processes.kill_wardens, "postgres"),
-    (freezing.freeze_crontab, "postgres"),
     (databases.postgres_crash, "postgres"),
     (network.cut_after_commit, "postgres"),
     (resets.reset_at_message, "postgres"),
     (wal.wal_by_others, "sqlite"),
-    (failover.failover_sync, "postgres"),
 )
 LONG = (
+    (freezing.freeze_crontab, "postgres"),
+    (failover.failover_sync, "postgres"),
     (outage.outage_keep, "sqlite"),
     (outage.outage_keep, "postgres"),
     (failover.failover_async, "postgres"),

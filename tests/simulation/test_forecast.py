@@ -13,6 +13,7 @@ HOURS = 24
 CLOSE = 2.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", range(0, max(1, SEEDS // 10)))
 def test_the_longest_wait_is_predicted_within_a_factor_of_two(first: int) -> None:
     seeds = range(first, SEEDS, max(1, SEEDS // 10))

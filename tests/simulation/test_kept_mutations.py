@@ -89,8 +89,14 @@ def no_cached_statements() -> Iterator[None]:
 @pytest.mark.parametrize(
     "broken",
     [
-        *(free_the_place, count_only_what_is_heard, forget_the_spool, report_under_a_new_id),
-        *(take_back_what_is_lost, give_up_at_once, let_lost_be_final),
+        *(free_the_place, count_only_what_is_heard),
+        *(
+            pytest.param(each, id=each.__name__, marks=pytest.mark.long)
+            for each in (
+                *(forget_the_spool, report_under_a_new_id),
+                *(take_back_what_is_lost, give_up_at_once, let_lost_be_final),
+            )
+        ),
     ],
 )
 def test_a_broken_rule_is_found(broken: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
