@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 from sqlalchemy import text
 
+from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.lease import Fenced
 from dcron.errors import DatabaseError
 from dcron.model import Definition, RunState, Trigger
@@ -344,7 +345,7 @@ def test_a_draining_mark_reaches_the_node_with_its_next_beat(world: World) -> No
     node = world.node()
     world.execute(text("UPDATE nodes SET draining = true"))
     node.heartbeat.step()
-    assert node.drained
+    assert node.lease.draining
 
 
 def test_a_deadline_lies_a_margin_before_the_lease_is_over(world: World) -> None:
@@ -405,8 +406,8 @@ def test_one_pass_looks_into_all_lanes(world: World, monkeypatch: pytest.MonkeyP
     world.add("tick", queue="z")
     world.clock.forward(minutes=1)
     node = world.node()
-    node.dispatcher.is_single_pass = True
-    while node.dispatcher.step() == 0:
+    dispatcher = Dispatcher(node.context, is_single_pass=True)
+    while dispatcher.step() == 0:
         pass
     assert len(node.launched) == 1
 

@@ -39,10 +39,11 @@ def test_a_claim_that_does_not_know_the_freeze_starts_nothing(world: World) -> N
     world.add("tick")
     node = world.node()
     world.clock.forward(minutes=1)
-    node.dispatcher._look()
-    before = node.dispatcher._known
+    view = node.dispatcher._view
+    view.look()
+    before = view._known
     freeze(world)
-    node.dispatcher._known, node.dispatcher._is_outdated = before, False
+    view._known, view._is_outdated = before, False
     assert node.dispatch() == []
     assert world.runs(RunState.RUNNING) == []
 

@@ -22,7 +22,7 @@ def test_what_fails_for_others_does_not_cost_the_own_lease(
 
     failed = 0
     with monkeypatch.context() as patched:
-        patched.setattr("dcron.agent.heartbeat.reaping.reap", refuse)
+        patched.setattr("dcron.agent.upkeep.reaping.reap", refuse)
         for _ in range(24):
             world.clock.forward(seconds=10)
             try:

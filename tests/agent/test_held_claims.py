@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from dcron.agent.dispatcher import LONGEST_GATHERING
-from dcron.agent.held_claims import LONGEST_HOLD, MOST_PER_SLOT
+from dcron.agent.held_claims import LONGEST_GATHERING, LONGEST_HOLD, MOST_PER_SLOT
 from dcron.agent.recorder import LONGEST_DELAY
 from dcron.errors import DatabaseError
 from dcron.model import Run, RunState
@@ -70,7 +69,7 @@ def test_while_claims_are_held_and_no_slot_is_free_the_database_is_left_alone(
 ) -> None:
     node, _ = holding(world)
     with monkeypatch.context() as without:
-        without.setattr("dcron.agent.dispatcher.take_snapshot", None)
+        without.setattr("dcron.agent.look.take_snapshot", None)
         world.clock.forward(milliseconds=100)
         pause = node.dispatcher.step()
     assert 0 < pause < 0.2
@@ -128,7 +127,7 @@ def test_claims_that_were_held_too_long_are_released_at_no_cost(world: World) ->
 @pytest.mark.parametrize("what", ["draining", "closed"])
 def test_a_node_that_drains_or_stops_releases_what_it_holds(world: World, what: str) -> None:
     node, held = holding(world)
-    setattr(node.dispatcher, what, True)
+    setattr(node.lease if what == "draining" else node.dispatcher, what, True)
     node.dispatch()
     assert {world.run(run.id).state for run in held} == {RunState.WAITING}
     assert len(node.launched) == 4

@@ -37,9 +37,7 @@ ANY_PORT = ListenAddress("127.0.0.1", 0)
 def agent_of(node: HandNode) -> MonitoredAgent:
     """An agent whose present node a test steps by hand."""
     session = SimpleNamespace(
-        node_id=node.id,
-        active_runs=node.active_runs,
-        lease=node.lease,
+        node=node.context,
         dispatcher=node.dispatcher,
         maintenance=node.maintenance,
         why_not_ready=lambda: None,

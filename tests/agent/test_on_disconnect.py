@@ -226,7 +226,7 @@ def test_the_dispatcher_of_a_dead_node_waits_for_the_heartbeat(world: World) -> 
     world.crontab.run(world.crontab.get("short"))
     node.dispatcher.look_again()
     assert node.dispatcher.step() > 0
-    assert node.wakes == [True]
+    assert node.context.wake_heartbeat.is_set()
     node.heartbeat.step()
     (run_id,) = node.dispatch()
     assert world.run(run_id).task == "short"

@@ -46,7 +46,7 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
 
 def agent_of(node: HandNode, why_not_ready: str | None = None) -> MonitoredAgent:
     session = SimpleNamespace(
-        active_runs=node.active_runs,
+        node=node.context,
         dispatcher=node.dispatcher,
         maintenance=node.maintenance,
         is_registered=True,

@@ -1,11 +1,9 @@
 """Resources: a run is claimed only where what it needs is free, and gives it back whatever happens to it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
-from dcron.agent.dispatcher import Dispatcher
 from dcron.model import RunState
 from dcron.services.fleet import Fleet
 from tests.support.node import HandNode
@@ -16,19 +14,7 @@ NEVER = "0 0 1 1 *"
 
 def agent(stage: Stage, capacity: Mapping[str, float], name: str = "web-1", slots: int = 8) -> HandNode:
     """An agent's own turns, on a node that has this much."""
-    node = HandNode(stage.database, name, slots=slots)
-    node.settings = replace(node.settings, capacity=capacity)
-    node.dispatcher = Dispatcher(
-        stage.database,
-        node.settings,
-        node.id,
-        node.lease,
-        node.rollback_detector,
-        node.active_runs,
-        node.launched.extend,
-        node.killed.extend,
-    )
-    return node.register()
+    return HandNode(stage.database, name, slots=slots, capacity=capacity).register()
 
 
 def test_no_more_start_than_fit(stage: Stage) -> None:

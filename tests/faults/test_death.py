@@ -13,16 +13,16 @@ from tests.support.cluster import Cluster, processes_with, wait_for
 LEASE = 4.0
 SLOW_HAND_OVER = """
 import time
-from dcron.agent.dispatcher import Dispatcher
+from dcron.agent.starting import Starter
 from dcron.__main__ import main
 
-hand_over = Dispatcher._hand_over
+hand_over = Starter._hand_over
 
 def slowly(*arguments):
     time.sleep(2)
     hand_over(*arguments)
 
-Dispatcher._hand_over = slowly
+Starter._hand_over = slowly
 main()
 """
 """An agent that waits between the commit of a start and its command."""

@@ -6,17 +6,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 from sqlalchemy import Connection
 
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
-from dcron.agent.lease import Fenced, Lease, OtherLeases
+from dcron.agent.lease import Fenced, Lease
 from dcron.agent.maintenance import Maintenance
-from dcron.agent.reconciliation import Reconciler
+from dcron.agent.node_context import NodeContext
+from dcron.agent.notifier import Notifier
 from dcron.agent.rollback_detection import Memory, RollbackDetector
 from dcron.agent.running import ActiveRuns
 from dcron.agent.settings import AgentSettings
+from dcron.agent.upkeep import Upkeep
 from dcron.database import Database
 from dcron.database.postgres import PostgresDatabase
 from dcron.database.sqlite import SqliteDatabase
@@ -28,7 +31,7 @@ from dcron.store.claims.finishing import RunResult
 from dcron.store.nodes import rows as nodes
 from dcron.store.upkeep import reaping
 from dcron.warden.accounts import Account
-from dcron.warden.client import Job
+from dcron.warden.client import Job, Warden
 
 BEGINNING = datetime(2027, 3, 27, 22, 0, tzinfo=UTC)
 """The evening before Europe's clocks go forward."""
@@ -164,30 +167,18 @@ class SimulatedNode:
     def __post_init__(self) -> None:
         self.active_runs = ActiveRuns(self.settings.slots, self.clock)
         seen = RollbackDetector(self.database, self.id, Memory(), lambda: None)
-        lease = Lease(self.id, self.settings, seen, self._set_deadline, self.clock)
-        self.dispatcher = Dispatcher(
-            self.database, self.settings, self.id, lease, seen, self.active_runs, self._launch, self._kill
+        node = NodeContext(
+            id=self.id,
+            database=self.database,
+            settings=self.settings,
+            warden=cast("Warden", SimulatedWarden(self)),
+            lease=Lease(self.id, self.settings, seen, self._set_deadline, self.clock),
+            rollback_detector=seen,
+            active_runs=self.active_runs,
         )
-        reconciler = Reconciler(
-            *(self.database, self.id, self.active_runs, lambda: self.dispatcher.starting),
-            *(self._kill, self._fence),
-        )
-        others = OtherLeases(2 * self.settings.beat)
-        beat = self.settings.beat
-        self.heartbeat = Heartbeat(
-            self.database,
-            self.id,
-            lease,
-            others,
-            seen,
-            reconciler,
-            beat,
-            lambda _: None,
-            lambda _: None,
-            Maintenance(self.database, self.id),
-            on_settings=lambda given: setattr(self.dispatcher, "on_disconnect", given),
-            has_kept_work=lambda: self.dispatcher.has_kept_work,
-        )
+        self.dispatcher = Dispatcher(node)
+        maintenance, notifier = Maintenance(self.database, self.id), Notifier(self.database, self.id)
+        self.heartbeat = Heartbeat(node, Upkeep(node, self.dispatcher, maintenance, notifier))
 
     def clock(self) -> float:
         return self.time.since_beginning() - self.lag
@@ -313,7 +304,7 @@ class SimulatedNode:
     def _set_deadline(self, moment: float) -> None:
         self.deadline = moment
 
-    def _launch(self, jobs: Sequence[Job]) -> None:
+    def launch(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
             self._begin(job)
         self.active_runs.free_slots(self.unrecorded)
@@ -358,12 +349,12 @@ class SimulatedNode:
         """Whether the machine lacks the account, or just now something else that every command needs."""
         return (job.user is not None and job.user not in self.known) or self.chance.random() < 0.03
 
-    def _kill(self, run_ids: Sequence[int]) -> None:
+    def cancel(self, run_ids: Sequence[int]) -> None:
         for run_id in run_ids:
             if command := self.commands.get(run_id):
                 command.state, command.ends_at = RunState.CANCELLED, self.time.now
 
-    def _fence(self, run_ids: Sequence[int]) -> None:
+    def fence(self, run_ids: Sequence[int]) -> None:
         for run_id in run_ids:
             if command := self.commands.get(run_id):
                 self._end(command, self.time.now, RunState.LOST)
@@ -383,6 +374,19 @@ class SimulatedNode:
         self.active_runs.remove(self.unrecorded)
         self.unrecorded.clear()
         return 0.0
+
+
+@dataclass
+class SimulatedWarden:
+    """What the agent sees of the warden of a simulated node."""
+
+    node: SimulatedNode
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        self.node.launch(jobs)
+
+    def kill(self, run_ids: Sequence[int], reason: str = "cancelled", grace: float | None = None) -> None:
+        (self.node.fence if reason == "lease" and grace == 0.0 else self.node.cancel)(run_ids)
 
 
 def settings(name: str, chance: random.Random) -> AgentSettings:

@@ -1,23 +1,24 @@
 """A node that runs step by step: a fixed clock, a crontab, and no threads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import Executable, event
 
-from dcron.agent.counters import Counters
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
-from dcron.agent.lease import Lease, OtherLeases
+from dcron.agent.lease import Lease
 from dcron.agent.maintenance import Maintenance
+from dcron.agent.node_context import NodeContext
+from dcron.agent.notifier import Notifier
 from dcron.agent.receiver import Receiver
-from dcron.agent.reconciliation import Reconciler
 from dcron.agent.recorder import Recorder
 from dcron.agent.rollback_detection import Memory, RollbackDetector
 from dcron.agent.running import ActiveRuns
 from dcron.agent.settings import AgentSettings
+from dcron.agent.upkeep import Upkeep
 from dcron.database import Database
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.services.crontab import Crontab
@@ -67,6 +68,17 @@ class HandWarden:
     def __init__(self) -> None:
         self.reports: list[Event] = []
         self.forgotten: list[int] = []
+        self.launched: list[Job] = []
+        self.killed: list[int] = []
+        self.fenced: list[int] = []
+        """Runs that were killed without a grace."""
+
+    def start(self, jobs: Iterable[Job]) -> None:
+        self.launched.extend(jobs)
+
+    def kill(self, run_ids: Iterable[int], reason: str = "cancelled", grace: float | None = None) -> None:
+        assert (reason, grace) in (("cancelled", None), ("lease", 0.0))
+        (self.killed if grace is None else self.fenced).extend(run_ids)
 
     def end(self, run_id: int, exit_code: int = 0) -> None:
         """Let the command of a run end."""
@@ -88,10 +100,10 @@ class HandWarden:
 class WatchedDispatcher(Dispatcher):
     """Hears of every commit but those of its own steps, as from a watch."""
 
-    def __init__(self, database: Database, *given: Any) -> None:
-        super().__init__(database, *given)
+    def __init__(self, node: NodeContext) -> None:
+        super().__init__(node)
         self._is_stepping = False
-        event.listen(database.engine, "commit", self._changed)
+        event.listen(node.database.engine, "commit", self._changed)
 
     def step(self) -> float:
         self._is_stepping = True
@@ -115,23 +127,17 @@ class HandNode:
         slots: int = 4,
         lease: float = 60,
         memory: Memory | None = None,
+        capacity: Mapping[str, float] | None = None,
     ) -> None:
-        self.settings = AgentSettings(name=name, spool=Path("/nowhere"), slots=slots, lease=lease)
+        self.settings = AgentSettings(
+            name=name, spool=Path("/nowhere"), slots=slots, lease=lease, capacity=capacity or {}
+        )
         self.id = self.settings.new_node_id()
         self.database = database
         self.time = 0.0
         """Seconds, for how long slots are taken."""
         self.active_runs = ActiveRuns(slots, lambda: self.time)
-        self.counters = Counters()
-        self.launched: list[Job] = []
-        self.killed: list[int] = []
-        self.fenced: list[int] = []
-        """Runs that were killed without a grace."""
-        self.wakes: list[bool] = []
-        """How often the dispatcher wanted the next heartbeat at once."""
         self.deadlines: list[float] = []
-        self.drained = False
-        self.outgrown: list[str] = []
         self.doubts: list[bool] = []
         self.memory = memory or Memory()
         self.rollback_detector = RollbackDetector(
@@ -140,57 +146,30 @@ class HandNode:
         self.lease = Lease(
             self.id, self.settings, self.rollback_detector, self.deadlines.append, self._boottime
         )
-        launch, kill = self.launched.extend, self.killed.extend
-        self.dispatcher: Dispatcher = WatchedDispatcher(
-            database,
-            self.settings,
-            self.id,
-            self.lease,
-            self.rollback_detector,
-            self.active_runs,
-            launch,
-            kill,
-            self.counters,
-            None,
-            lambda: self.wakes.append(True),
-        )
-        reconciler = Reconciler(
-            *(database, self.id, self.active_runs, lambda: self.dispatcher.starting, kill, self.fenced.extend)
-        )
-        others = OtherLeases(2 * self.settings.beat)
-        self.maintenance = Maintenance(database, self.id)
-        self.heartbeat = Heartbeat(
-            database,
-            self.id,
-            self.lease,
-            others,
-            self.rollback_detector,
-            reconciler,
-            self.settings.beat,
-            self._drain,
-            self.outgrown.append,
-            self.maintenance,
-            self.counters,
-            on_settings=lambda given: setattr(self.dispatcher, "on_disconnect", given),
-            has_kept_work=lambda: self.dispatcher.has_kept_work,
-        )
-
         self.warden = HandWarden()
-        warden = cast("Warden", self.warden)
-        self.receiver = Receiver(warden, self.active_runs, lambda: None)
-        self.recorder = Recorder(
-            *(database, self.id, self.active_runs, warden, self.receiver),
-            on_recorded=lambda: None,
-            is_busy=lambda: self.dispatcher.is_busy,
-            counters=self.counters,
+        self.launched, self.killed, self.fenced = self.warden.launched, self.warden.killed, self.warden.fenced
+        self.context = NodeContext(
+            id=self.id,
+            database=database,
+            settings=self.settings,
+            warden=cast("Warden", self.warden),
+            lease=self.lease,
+            rollback_detector=self.rollback_detector,
+            active_runs=self.active_runs,
         )
+        self.counters = self.context.counters
+        self.dispatcher: Dispatcher = WatchedDispatcher(self.context)
+        self.maintenance = Maintenance(database, self.id)
+        notifier = Notifier(database, self.id)
+        self.heartbeat = Heartbeat(
+            self.context, Upkeep(self.context, self.dispatcher, self.maintenance, notifier)
+        )
+        self.receiver = Receiver(self.context)
+        self.recorder = Recorder(self.context, self.receiver, self.dispatcher)
 
     def _boottime(self) -> float:
         with self.database.read() as connection:
             return self.database.now(connection).timestamp()
-
-    def _drain(self, draining: bool) -> None:
-        self.drained = draining
 
     def register(self, *, reboot: bool = False) -> "HandNode":
         with self.database.write() as connection:

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 from dcron import migrations
 from dcron.agent.counters import Counters
+from dcron.agent.ending import SessionEnd
 from dcron.agent.loops import Outage
-from dcron.agent.node import NodeSession, SessionEnd
+from dcron.agent.node import NodeSession
 from dcron.agent.sd_notify import ServiceManager, reporting
 from dcron.agent.settings import AgentSettings
 from dcron.agent.signals import stopping
@@ -80,8 +81,8 @@ class Agent:
                 _collect_garbage_sooner()
             self._service_manager.ready()
             end = session.serve()
-            if session.error is not None:
-                raise session.error
+            if session.ending.error is not None:
+                raise session.ending.error
             if once or end is SessionEnd.STOPPED:
                 return
             first = False
@@ -91,7 +92,7 @@ class Agent:
         self._stopped.set()
         self._service_manager.send(STOPPING=1)
         if self.session:
-            self.session.request_stop()
+            self.session.ending.request_stop()
 
     def _open(self, *, first: bool, once: bool) -> NodeSession | None:
         """Return a session with its node registered; None if stopped while waiting for the database.
@@ -130,7 +131,7 @@ class Agent:
     def _register(self, *, once: bool, reboot: bool) -> NodeSession:
         session = self.session = NodeSession(self._database, self.settings, self.counters, once=once)
         if self._stopped.is_set():  # stopped before the session existed
-            session.request_stop()
+            session.ending.request_stop()
         try:
             session.open(reboot=reboot)
         except BaseException:

@@ -7,7 +7,7 @@ finds itself declared dead raises Fenced and writes nothing more.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from math import inf
 from threading import Lock
@@ -21,6 +21,7 @@ from dcron.agent.settings import AgentSettings
 from dcron.database import Database
 from dcron.schema.tables import SCHEMA_VERSION
 from dcron.store.nodes import rows as nodes
+from dcron.store.runs.candidates import ClaimedRun
 from dcron.store.upkeep.reaping import HeldLease
 from dcron.warden.linux import boottime
 
@@ -55,18 +56,21 @@ class Lease:
         self._over_at = -inf
         self.tables = SCHEMA_VERSION
         """Version of the tables at the last renewal."""
+        self.draining = False
+        """Whether the node drains, by the last renewal: it claims nothing new."""
 
     @property
     def has_other_tables(self) -> bool:
         """Whether the tables have another version than this program."""
         return self.tables != SCHEMA_VERSION
 
-    def start_by(self, sent: float) -> float:
-        """Return when it is too late to begin a command whose start was sent at `sent`.
+    def limit_starts(self, runs: Iterable[ClaimedRun], sent: float) -> None:
+        """Note when it is too late to begin the commands of these runs, whose start was sent at `sent`.
 
         Reaping counts on it: a command that begins later could outlive the time after which its run is lost.
         """
-        return sent + self._safe_seconds
+        for run in runs:
+            run.start_by = sent + self._safe_seconds
 
     @property
     def left(self) -> float:
@@ -103,7 +107,7 @@ class Lease:
     def _checked(self, connection: Connection, renewal: Row[Any] | None) -> Row[Any]:
         if renewal is None:
             raise Fenced(_why_fenced(connection, self._node_id))
-        self.tables = renewal.version
+        self.tables, self.draining = renewal.version, renewal.draining
         self._rollback_detector.renewed(connection, renewal.renewals)
         return renewal
 

@@ -129,7 +129,7 @@ class NodeMetrics:
         settings, counters, session = self._agent.settings, self._agent.counters, self._agent.session
         node = {"version": __version__, "tzdata": tzdata_version()}
         if session:
-            node |= {"node": session.node_id, "name": node_name(session.node_id)}
+            node |= {"node": session.node.id, "name": node_name(session.node.id)}
         yield InfoMetricFamily("dcron_node", "The node.", value=node)
         yield gauge("dcron_node_slots", "Most runs at once.", settings.slots)
         yield gauge(
@@ -141,13 +141,13 @@ class NodeMetrics:
         yield gauge("dcron_node_ready", "Whether the node takes runs, as /readyz says.", ready)
         yield gauge("dcron_node_lease_seconds", "Length of the lease.", settings.lease)
         if session:
-            active = session.active_runs
+            active = session.node.active_runs
             yield gauge("dcron_node_slots_used", "Runs that take slots.", active.count)
-            yield gauge("dcron_node_draining", "Whether the node drains.", session.dispatcher.draining)
+            yield gauge("dcron_node_draining", "Whether the node drains.", session.node.lease.draining)
             yield gauge(
                 "dcron_node_lease_left_seconds",
                 "Until the lease ends; below 0 once it ended.",
-                max(session.lease.left, -settings.lease),
+                max(session.node.lease.left, -settings.lease),
             )
             yield gauge(
                 "dcron_spool_undelivered",

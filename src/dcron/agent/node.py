@@ -6,51 +6,44 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
-from enum import Enum, auto
+from functools import partial
 from pathlib import Path
 
-from dcron import __version__, migrations
+from dcron import __version__
 from dcron.agent.counters import Counters, LoopStatus
 from dcron.agent.dispatcher import Dispatcher
+from dcron.agent.ending import Ending, SessionEnd
 from dcron.agent.heartbeat import Heartbeat
-from dcron.agent.lease import Fenced, Lease, OtherLeases
+from dcron.agent.lease import Lease
 from dcron.agent.loops import run_loop
 from dcron.agent.maintenance import Maintenance
+from dcron.agent.node_context import NodeContext
 from dcron.agent.notifier import Notifier
-from dcron.agent.pings import ClusterPings, PingQueue, RunPings
+from dcron.agent.pings import ClusterPings, PingQueue
 from dcron.agent.receiver import Receiver
-from dcron.agent.reconciliation import Reconciler
 from dcron.agent.recorder import Recorder
 from dcron.agent.rollback_detection import Memory, RollbackDetector
 from dcron.agent.running import ActiveRuns
 from dcron.agent.settings import POLL_INTERVAL, AgentSettings
 from dcron.agent.spool import deliver_abandoned
+from dcron.agent.upkeep import Upkeep
 from dcron.config import trust
 from dcron.config.files import host_name
 from dcron.database import Database
 from dcron.errors import (
-    DatabaseError,
-    DatabaseReplaced,
     Refused,
-    SchemaVersionError,
     WardenFailed,
-    unexpected,
 )
-from dcron.model import Node, RunState
+from dcron.model import Node
 from dcron.presentation.humanize import plural
 from dcron.schedule.zones import tzdata_fingerprint, tzdata_version
-from dcron.schema.tables import SCHEMA_VERSION
 from dcron.store import maintenance
-from dcron.store.claims import finishing
-from dcron.store.claims.finishing import RunResult
 from dcron.store.nodes import rows as nodes
 from dcron.store.planning import planning
 from dcron.store.retention import history as past
 from dcron.store.retention.walk import CLOCK_WAIT, pruning
 from dcron.store.tasks import rows as tasks
-from dcron.store.upkeep import reaping
 from dcron.warden.client import Warden
 from dcron.warden.descendants import kill_descendants
 
@@ -65,24 +58,6 @@ _POOLED = (
 )
 
 
-class SessionEnd(Enum):
-    """Why a session ended."""
-
-    STOPPED = auto()
-    FENCED = auto()
-    REPLACED = auto()
-    WARDEN_GONE = auto()
-    OTHER_TABLES = auto()
-    """The tables have another version: the database was upgraded while the agent ran."""
-    REFUSED = auto()
-    """The database refuses what the node has to do, for example because a right is missing."""
-    BROKEN = auto()
-
-
-_GRACEFUL_ENDS = (SessionEnd.STOPPED, SessionEnd.OTHER_TABLES, SessionEnd.REFUSED)
-"""The ends at which commands get their grace between SIGTERM and SIGKILL."""
-
-
 class NodeSession:
     """One node: its id, its lease, its warden, and the loops that use them."""
 
@@ -94,122 +69,50 @@ class NodeSession:
         With `once`, the session runs what is due and ends.
         """
         self._once = once
-        self._database = database
         self._settings = settings
-        self._counters = counters
-        self.node_id = settings.new_node_id()
-        self.active_runs = ActiveRuns(settings.slots)
-        self.error: BaseException | None = None
-        """What the agent ends with if the end is BROKEN, REFUSED or OTHER_TABLES."""
-        self._end: SessionEnd | None = None
-        self._version_error: SchemaVersionError | None = None
-        self._stop = threading.Event()
-        self._wake_dispatcher = threading.Event()
-        self._wake_heartbeat = threading.Event()
-        self._recorded = threading.Event()
-        self._attention = threading.Event()
-        self._stop_requests = 0
-        self._draining = False
         self.is_registered = False
         """Whether the database has the node."""
+        self._stop = threading.Event()
+        self._recorded = threading.Event()
+        self._draining = False
         self._threads: list[threading.Thread] = []
         self._reported: set[Path] = set()
-        self.warden = _warden(settings, self.node_id)
-        self._pings = PingQueue()
-        self._run_pings = RunPings(self._pings)
         self._cluster_pings = PingQueue()  # what tasks ping cannot hold up the dead man's switch
-        self._make_loops(database, settings)
-
-    def _make_loops(self, database: Database, settings: AgentSettings) -> None:
-        memory = Memory.of(settings.spool, str(database.address))
-        self._rollback_detector = RollbackDetector(
-            database, self.node_id, memory, self._wake_heartbeat.set, settings.lease
-        )
-        lease = self.lease = Lease(self.node_id, settings, self._rollback_detector, self._set_deadline)
-        launch, kill = self.warden.start, self.warden.kill
-        self.dispatcher = Dispatcher(
-            database,
-            settings,
-            self.node_id,
-            lease,
-            self._rollback_detector,
-            self.active_runs,
-            launch,
-            kill,
-            self._counters,
-            self._run_pings,
-            self._wake_heartbeat.set,
-        )
-        reconciler = Reconciler(
-            database,
-            self.node_id,
-            self.active_runs,
-            lambda: self.dispatcher.starting,
-            kill,
-            lambda run_ids: self.warden.kill(run_ids, "lease", grace=0.0),
-        )
+        self.node = node = _node(database, settings, counters)
+        self._database = database
+        self.dispatcher = Dispatcher(node, is_single_pass=once)
+        self.ending = Ending(node, self.dispatcher)
+        on_watched = ClusterPings(settings.ping, self._cluster_pings).healthy
+        self.maintenance = Maintenance(database, node.id, counters=counters, on_watched=on_watched)
+        channels = () if once else settings.channels  # one pass does not wait for channels
+        self.notifier = Notifier(database, node.id, channels, strict=os.geteuid() == trust.ROOT)
         # One pass is too short to watch other leases: it trusts the clock.
-        others = OtherLeases(patience=0 if self._once else 2 * settings.beat)
-        on_drain, on_version = self.drain, self._require_version
-        cluster_pings = ClusterPings(settings.ping, self._cluster_pings)
-        self.maintenance = Maintenance(
-            database, self.node_id, counters=self._counters, on_watched=cluster_pings.healthy
-        )
-        # One pass does not wait for channels.
-        channels = () if self._once else settings.channels
-        strict = os.geteuid() == trust.ROOT
-        self.notifier = Notifier(database, self.node_id, channels, strict=strict)
-        self.heartbeat = Heartbeat(
-            database,
-            self.node_id,
-            lease,
-            others,
-            self._rollback_detector,
-            reconciler,
-            settings.beat,
-            on_drain,
-            on_version,
-            self.maintenance,
-            self._counters,
-            self.notifier,
-            lambda given: setattr(self.dispatcher, "on_disconnect", given),
-            lambda: self.dispatcher.has_kept_work,
-        )
-        on_change = self._wake_dispatcher.set
-        self.receiver = Receiver(self.warden, self.active_runs, on_change)
-        self.recorder = Recorder(
-            database,
-            self.node_id,
-            self.active_runs,
-            self.warden,
-            self.receiver,
-            on_change,
-            lambda: self.dispatcher.is_busy,
-            self._counters,
-            self._run_pings,
-        )
+        upkeep = Upkeep(node, self.dispatcher, self.maintenance, self.notifier, watches_leases=not once)
+        self.heartbeat = Heartbeat(node, upkeep)
+        self.receiver = Receiver(node)
+        self.recorder = Recorder(node, self.receiver, self.dispatcher)
 
     def open(self, *, reboot: bool) -> None:
         """Register the node with its first lease. With `reboot`, add the runs of its `@reboot` tasks.
 
         Raises: DatabaseError.
         """
+        node = self.node
         with self._database.write() as connection:
-            self._rollback_detector.opened(connection, self._database.now(connection))
-        self._rollback_detector.settled(0)
+            node.rollback_detector.opened(connection, self._database.now(connection))
+        node.rollback_detector.settled(0)
         deliver_abandoned(self._database, self._settings.spool, self._reported)
         with self._database.write() as connection:
             now = self._database.now(connection)
-            node = replace(_node(self.node_id, self._settings, now), channels=self.notifier.names)
-            nodes.register(connection, node)
+            nodes.register(connection, _row(node.id, self._settings, now, self.notifier.names))
             tasks.replan_older_zones(connection, tzdata_version())
             maintenance.add_missing(connection, self._database, self.maintenance.names, now)
             begins_at = pruning(connection, now).begins_at
             if begins_at and not past.has_ended(connection, past.EARLIEST, now - CLOCK_WAIT, None):
                 begins_at = None  # a new crontab has no old history
             if reboot:
-                planning.add_reboot_runs(connection, self.node_id, now)
-        self.heartbeat.step()
+                planning.add_reboot_runs(connection, node.id, now)
+        self._beat()
         self.maintenance.watch_first(self._stop)
         self.is_registered = True
         if begins_at:
@@ -222,111 +125,117 @@ class NodeSession:
             log.info(_POOLED, extra={"event": "pooler"})
         log.info(
             "node %s: %d slots, lease %gs",
-            *(self.node_id, self._settings.slots, self._settings.lease),
+            *(node.id, self._settings.slots, self._settings.lease),
             extra={"event": "node-registered"},
         )
 
     def abandon(self) -> None:
         """Stop the warden of a session that could not be opened."""
-        self.warden.stop(0.0)
-        self.warden.close()
+        self.node.warden.stop(0.0)
+        self.node.warden.close()
 
     def serve(self) -> SessionEnd:
         """Run the loops until the node is stopped or ends for another reason; return why."""
         if self._once:
             return self._serve_once()
-        self._run(self._run_heartbeat, self._counters.heartbeat)
-        self._run(self._run_receiver, self._counters.receiver)
-        self._run(self._run_recorder, self._counters.recorder)
-        self._run(self._run_watch, LoopStatus("watch"))
-        self._run(self._run_maintenance, self._counters.maintenance)
-        self._run(self._run_quick_maintenance, self._counters.quick_maintenance)
+        counters, stop = self.node.counters, self._stop
+        self._run_vital()
+        self._run(self._watch, LoopStatus("watch"))
+        self._run(lambda: self.maintenance.run(stop), counters.maintenance)
+        self._run(lambda: self.maintenance.run(stop, quick=True), counters.quick_maintenance)
         if self.notifier.names:
-            self._run(self._run_notifier, LoopStatus("notifier"))
-        self._run(self._run_dispatcher, self._counters.dispatcher)
-        while self._is_serving():
-            self._attention.wait()
-            self._attention.clear()
+            self._run(lambda: self.notifier.run(stop), LoopStatus("notifier"))
+        self._run(self._dispatch, counters.dispatcher)
+        while self.ending.is_serving:
+            self.ending.attention.wait()
+            self.ending.attention.clear()
         return self._shut_down()
 
     def _serve_once(self) -> SessionEnd:
         """Run what is due, wait until it has ended, and stop."""
-        self._run(self._run_heartbeat, self._counters.heartbeat)
-        self._run(self._run_receiver, self._counters.receiver)
-        self._run(self._run_recorder, self._counters.recorder)
-        self._guarded(self._run_one_pass)
+        self._run_vital()
+        self.ending.guarded(self._run_one_pass)
         self.dispatcher.closed = True
-        while self._is_serving() and not self.active_runs.wait_until_empty(0.5):
+        while self.ending.is_serving and not self.node.active_runs.wait_until_empty(0.5):
             pass
         return self._shut_down()
 
     def _run_one_pass(self) -> None:
         """Start what is due, including runs that the dispatcher holds up for a while."""
-        self.dispatcher.is_single_pass = True
-        while self._is_serving():
+        while self.ending.is_serving:
             pause = self.dispatcher.step()
             if pause > 0:
                 if not self.dispatcher.is_held_up:
                     break
-                self._wake_dispatcher.wait(min(1.0, pause))
-                self._wake_dispatcher.clear()
-
-    def _is_serving(self) -> bool:
-        return not self._stop_requests and self._end is None and self._version_error is None
+                self.node.wake_dispatcher.wait(min(1.0, pause))
+                self.node.wake_dispatcher.clear()
 
     def why_not_ready(self) -> str | None:
         """Return why this node takes no runs now; None if it takes some."""
         if not self.is_registered:
             return "it is not registered"
-        if not self._is_serving():
+        if not self.ending.is_serving:
             return "it stops"
-        if self.lease.left <= 0:
+        if self.node.lease.left <= 0:
             return "its lease is over"
-        return "it drains" if self.dispatcher.draining else None
-
-    def request_stop(self) -> None:
-        """Drain and stop. A second call stops at once."""
-        self._stop_requests += 1
-        self._attention.set()
-
-    def drain(self, draining: bool) -> None:
-        """Start nothing new while `draining` is true; active runs continue."""
-        self.dispatcher.draining = draining
-        if draining == self._draining:
-            return
-        self._draining = draining
-        what = "drains: it takes no new runs" if draining else "no longer drains: it takes runs again"
-        event = "node-draining" if draining else "node-undrained"
-        log.warning("node %s %s", self.node_id, what, extra={"event": event})
-        self._wake_dispatcher.set()
+        return "it drains" if self.node.lease.draining else None
 
     # The loops --------------------------------------------------------------------------------------
 
-    def _run_dispatcher(self) -> None:
-        status, step = self._counters.dispatcher, self.dispatcher.step
-        run_loop(status, step, self._wake_dispatcher, self._stop, longest_pause=POLL_INTERVAL)
+    def _run(self, loop: Callable[[], None], status: LoopStatus) -> None:
+        def run() -> None:
+            self.ending.guarded(loop)
+            status.ends()
 
-    def _run_heartbeat(self) -> None:
-        status, longest_pause = self._counters.heartbeat, self._settings.beat / 2
-        status.pauses(self._settings.beat)
-        self._wake_heartbeat.wait(self._settings.beat)  # `open` did the first heartbeat
+        thread = threading.Thread(target=run, name=f"dcron-{status.name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _run_vital(self) -> None:
+        """Run the loops that the runs of a node need until they end."""
+        counters = self.node.counters
+        self._run(self._keep_beating, counters.heartbeat)
+        self._run(lambda: self.receiver.run(self._stop), counters.receiver)
+        self._run(self._keep_recording, counters.recorder)
+
+    def _dispatch(self) -> None:
+        node, step = self.node, self.dispatcher.step
+        run_loop(node.counters.dispatcher, step, node.wake_dispatcher, self._stop, POLL_INTERVAL)
+
+    def _keep_beating(self) -> None:
+        status, wake, beat = self.node.counters.heartbeat, self.node.wake_heartbeat, self._settings.beat
+        status.pauses(beat)
+        wake.wait(beat)  # `open` did the first heartbeat
         # A connection that became silent must not use up the lease: a new one may work.
         with self._database.answering_within(self._settings.lease / 4):
-            run_loop(status, self._beat, self._wake_heartbeat, self._stop, longest_pause)
+            run_loop(status, self._beat_and_deliver, wake, self._stop, beat / 2)
 
-    def _beat(self) -> float:
-        self.warden.reap_other_children(self.notifier.children)
-        pause = self.heartbeat.step()
+    def _beat_and_deliver(self) -> float:
+        self.node.warden.reap_other_children(self.notifier.children)
+        pause = self._beat()
         deliver_abandoned(self._database, self._settings.spool, self._reported)
         return pause
 
-    def _run_receiver(self) -> None:
-        self.receiver.run(self._stop, self._counters.receiver)
+    def _beat(self) -> float:
+        pause, lease = self.heartbeat.step(), self.node.lease
+        if lease.has_other_tables:
+            self.ending.require_version(lease.tables)
+        elif lease.draining != self._draining:
+            self._report_draining(lease.draining)
+        return pause
 
-    def _run_recorder(self) -> None:
+    def _report_draining(self, draining: bool) -> None:
+        self._draining = draining
+        what = "drains: it takes no new runs" if draining else "no longer drains: it takes runs again"
+        event = "node-draining" if draining else "node-undrained"
+        log.warning("node %s %s", self.node.id, what, extra={"event": event})
+        self.node.wake_dispatcher.set()
+
+    def _keep_recording(self) -> None:
         try:
-            status, wake = self._counters.recorder, threading.Event()
-            run_loop(status, self._record, wake, self._recorded, longest_pause=POLL_INTERVAL)
+            run_loop(
+                self.node.counters.recorder, self._record, threading.Event(), self._recorded, POLL_INTERVAL
+            )
         finally:
             self._recorded.set()  # also after an error: no thread may wait for a recorder that is gone
 
@@ -335,19 +244,10 @@ class NodeSession:
         if self.recorder.gone:
             if self.recorder.is_settled:
                 self._recorded.set()
-            self._ended(SessionEnd.WARDEN_GONE)
+            self.ending.note(SessionEnd.WARDEN_GONE)
         return pause
 
-    def _run_maintenance(self) -> None:
-        self.maintenance.run(self._stop)
-
-    def _run_quick_maintenance(self) -> None:
-        self.maintenance.run(self._stop, quick=True)
-
-    def _run_notifier(self) -> None:
-        self.notifier.run(self._stop)
-
-    def _run_watch(self) -> None:
+    def _watch(self) -> None:
         """Wake the dispatcher when another process changes the database.
 
         The watch is only a hint: after an error, wait and reconnect.
@@ -358,7 +258,7 @@ class NodeSession:
                 try:
                     if watch.wait(self._stop):
                         self.dispatcher.look_again()
-                        self._wake_dispatcher.set()
+                        self.node.wake_dispatcher.set()
                 except Exception as error:  # whatever the driver raises: the dispatcher still polls
                     log.debug("watch: %s", error)
                     watch.close()
@@ -368,97 +268,32 @@ class NodeSession:
 
     # The end ----------------------------------------------------------------------------------------
 
-    def _run(self, loop: Callable[[], None], status: LoopStatus) -> None:
-        def run() -> None:
-            self._guarded(loop)
-            status.ends()
-
-        thread = threading.Thread(target=run, name=f"dcron-{status.name}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _guarded(self, loop: Callable[[], None]) -> None:
-        try:
-            loop()
-        except Fenced as error:
-            if self._end is None:
-                log.warning(
-                    "node %s %s; what it still runs is stopped",
-                    *(self.node_id, error),
-                    extra={"event": "node-fenced"},
-                )
-            self._ended(SessionEnd.FENCED)
-        except DatabaseReplaced as error:
-            if self._end is None:
-                log.warning(
-                    "node %s has lost its database: %s",
-                    *(self.node_id, error),
-                    extra={"event": "database-replaced"},
-                )
-            self._ended(SessionEnd.REPLACED)
-        except BaseException as error:  # without this loop the node must not go on
-            self._on_error(error)
-
-    def _on_error(self, error: BaseException) -> None:
-        """End the node, unless the error only shows that the tables now have another version."""
-        try:
-            self._require_version(migrations.current_version(self._database))
-        except DatabaseError as also:
-            log.debug("the version of the tables: %s", also)
-        if self._version_error is None:
-            self.error = error
-            self._ended(SessionEnd.REFUSED if isinstance(error, DatabaseError) else SessionEnd.BROKEN)
-
-    def _require_version(self, version: str | None) -> None:
-        """If the tables have another version, start nothing new and stop once the active runs have ended."""
-        try:
-            migrations.require_version(self._database, version or SCHEMA_VERSION)
-        except SchemaVersionError as error:
-            if self._version_error is None:
-                log.warning(
-                    "node %s takes no new runs and stops when what it runs has ended: %s",
-                    *(self.node_id, error),
-                    extra={"event": "tables-changed"},
-                )
-            self._version_error = error
-            self.dispatcher.closed = True
-            self._wake_dispatcher.set()
-            self._attention.set()
-
-    def _ended(self, end: SessionEnd) -> None:
-        self._end = self._end or end
-        self._attention.set()
-
     def _shut_down(self) -> SessionEnd:
+        node, warden = self.node, self.node.warden
         self.dispatcher.closed = True
-        self._wake_dispatcher.set()  # it releases the claims that it holds
+        node.wake_dispatcher.set()  # it releases the claims that it holds
         self._await_started()
-        if self._may_await_running():
+        if self.ending.awaits_running:
             self._await_running()
-        if self._version_error and self._end is None:
-            self._end = SessionEnd.OTHER_TABLES
-            self.error = None if self._stop_requests else self._version_error
-        end = self._end or SessionEnd.STOPPED
-        patient = end in _GRACEFUL_ENDS and self._stop_requests < 2
-        self.warden.stop(self._settings.kill_grace if patient else min(1.0, self._settings.kill_grace))
+        end = self.ending.conclude()
+        kill_grace = self._settings.kill_grace
+        warden.stop(kill_grace if self.ending.is_patient else min(1.0, kill_grace))
         self._await_last_results()
         self._stop.set()
-        for wake in (self._wake_dispatcher, self._wake_heartbeat, self._recorded):
+        for wake in (node.wake_dispatcher, node.wake_heartbeat, self._recorded):
             wake.set()
-        self.receiver.wake()
-        self.maintenance.wake()
-        self.notifier.wake()
-        self.warden.wake()
+        for part in (self.receiver, self.maintenance, self.notifier, warden):
+            part.wake()
         for thread in self._threads:
             thread.join(_SHUTDOWN_PATIENCE)
-        is_settled = end is not SessionEnd.REPLACED and self._sign_off()
-        self._rollback_detector.save()
-        self.warden.close(is_settled=is_settled)
-        self._pings.close()
+        is_settled = end is not SessionEnd.REPLACED and self.ending.sign_off()
+        node.rollback_detector.save()
+        warden.close(is_settled=is_settled)
+        node.pings.queue.close()
         self._cluster_pings.close()
         log.info(
             "node %s ended: %s",
-            *(self.node_id, plural(self.active_runs.started, "run")),
+            *(node.id, plural(node.active_runs.started, "run")),
             extra={"event": "node-ended"},
         )
         return end
@@ -466,36 +301,35 @@ class NodeSession:
     def _await_started(self) -> None:
         """Let the dispatcher begin the runs whose start it is committing: they would be lost otherwise."""
         deadline = time.monotonic() + _SHUTDOWN_PATIENCE
-        while self._may_await_running() and not self.dispatcher.wait_for_step(0.1):
+        while self.ending.awaits_running and not self.dispatcher.wait_for_step(0.1):
             if time.monotonic() > deadline:
                 return
 
     def _await_running(self) -> None:
         """Let active runs end by themselves: for the grace, or without limit if the tables were upgraded."""
-        grace = math.inf if self._version_error and not self._stop_requests else self._settings.grace
-        if self.active_runs.any() and grace < math.inf:
+        grace = (
+            math.inf if self.ending.version_error and not self.ending.stop_requests else self._settings.grace
+        )
+        if self.node.active_runs.any() and grace < math.inf:
             log.info(
                 "node %s stops when what it runs has ended, or in %gs",
-                *(self.node_id, grace),
+                *(self.node.id, grace),
                 extra={"event": "node-stopping"},
             )
         deadline = time.monotonic() + grace
-        while self._may_await_running() and time.monotonic() < deadline:
-            if self._stop_requests and deadline == math.inf:
+        while self.ending.awaits_running and time.monotonic() < deadline:
+            if self.ending.stop_requests and deadline == math.inf:
                 deadline = time.monotonic() + self._settings.grace
-            if self.active_runs.wait_until_empty(0.2) or self.recorder.gone:
+            if self.node.active_runs.wait_until_empty(0.2) or self.recorder.gone:
                 return
             if self._recorded.is_set():  # the recorder broke
                 self.recorder.leave_to_spool()
-
-    def _may_await_running(self) -> bool:
-        return self._end in (None, SessionEnd.REFUSED) and self._stop_requests < 2
 
     def _await_last_results(self) -> None:
         """Wait for the last results. If the warden died, kill what it left and record its runs as lost."""
         deadline = time.monotonic() + _SHUTDOWN_PATIENCE
         while not self._recorded.wait(0.05) and time.monotonic() < deadline:
-            if self._end is SessionEnd.BROKEN:
+            if self.ending.end is SessionEnd.BROKEN:
                 return
         gone = self.recorder.gone
         if gone is None or gone.exit_status == 0:
@@ -508,46 +342,29 @@ class NodeSession:
         # Even if no run was active: background processes of finished runs have lost their warden, too.
         kill_descendants(os.getpid(), grace=self._settings.kill_grace)
         if gone.unknown:
-            self._record_lost(gone.unknown)
-
-    def _record_lost(self, run_ids: tuple[int, ...]) -> None:
-        try:
-            with self._database.write() as connection:
-                now = self._database.now(connection)
-                lost = [RunResult(run_id, RunState.LOST, now, "its warden died") for run_id in run_ids]
-                recorded = finishing.finish(connection, self._database, self.node_id, lost, now)
-            for each in lost:
-                if each.id in recorded and (active := self.active_runs.get(each.id)):
-                    self._run_pings.ended(active.run, each)
-            self.active_runs.remove(run_ids)
-        except DatabaseError as error:
-            log.error("not recorded, left to the lease: %s", error, extra={"event": "sign-off-failed"})
-
-    def _sign_off(self) -> bool:
-        """End the node in the database; return whether that is certain."""
-        try:
-            with self._database.write() as connection:
-                reaping.sign_off(connection, self._database, self.node_id, self._database.now(connection))
-            return True
-        except DatabaseError as error:
-            log.error(
-                "could not sign off, the lease will run out: %s", error, extra={"event": "sign-off-failed"}
-            )
-        except Exception as error:
-            if self._version_error is None:
-                raise
-            log.error(
-                "could not sign off from newer tables, the lease will run out: %s",
-                unexpected(error),
-                extra={"event": "sign-off-failed"},
-            )
-        return False
-
-    def _set_deadline(self, at: float) -> None:
-        self.warden.set_deadline(at, grace=self._settings.margin / 2)
+            self.ending.record_lost(gone.unknown)
 
 
-def _node(node_id: str, settings: AgentSettings, now: datetime) -> Node:
+def _node(database: Database, settings: AgentSettings, counters: Counters) -> NodeContext:
+    """Return a new node, with its warden."""
+    node_id, wake_heartbeat = settings.new_node_id(), threading.Event()
+    warden = _warden(settings, node_id)
+    memory = Memory.of(settings.spool, str(database.address))
+    detector = RollbackDetector(database, node_id, memory, wake_heartbeat.set, settings.lease)
+    return NodeContext(
+        id=node_id,
+        database=database,
+        settings=settings,
+        warden=warden,
+        lease=Lease(node_id, settings, detector, partial(warden.set_deadline, grace=settings.margin / 2)),
+        rollback_detector=detector,
+        active_runs=ActiveRuns(settings.slots),
+        counters=counters,
+        wake_heartbeat=wake_heartbeat,
+    )
+
+
+def _row(node_id: str, settings: AgentSettings, now: datetime, channels: tuple[str, ...]) -> Node:
     return Node(
         id=node_id,
         name=settings.name,
@@ -570,6 +387,7 @@ def _node(node_id: str, settings: AgentSettings, now: datetime) -> Node:
         account=settings.account.name,
         uid=settings.account.uid,
         any_account=settings.account.any_account,
+        channels=channels,
     )
 
 

@@ -5,12 +5,11 @@ It uses no database, so a slow or unreachable one delays no report.
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from dcron.agent.counters import LoopStatus
-from dcron.agent.running import ActiveRuns
-from dcron.warden.client import Event, Finished, OutputChunk, Warden, WardenGone
+from dcron.agent.node_context import NodeContext
+from dcron.warden.client import Event, Finished, OutputChunk, WardenGone
 from dcron.warden.journal import Result
 
 log = logging.getLogger("dcron.agent")
@@ -31,31 +30,28 @@ class Reports:
 class Receiver:
     """Takes in what one node's warden reports. One thread calls `receive`, another one `take`."""
 
-    def __init__(self, warden: Warden, active_runs: ActiveRuns, on_free: Callable[[], None]) -> None:
-        """`on_free` is called when slots have become free."""
-        self._warden = warden
-        self._active_runs = active_runs
-        self._on_free = on_free
+    def __init__(self, node: NodeContext) -> None:
+        self._node = node
         self._reports = Reports()
         self._lock = threading.Lock()
         self._news = threading.Event()
 
-    def run(self, stop: threading.Event, status: LoopStatus) -> None:
+    def run(self, stop: threading.Event) -> None:
         """Receive reports until the warden is gone or `stop` is set; `Warden.wake` ends a wait for them."""
         while not stop.is_set() and self._reports.gone is None:
-            status.pauses(LONGEST_WAIT)
+            self._node.counters.receiver.pauses(LONGEST_WAIT)
             self.receive(LONGEST_WAIT)
 
     def receive(self, timeout: float) -> None:
         """Take in what the warden reports, waiting up to `timeout` seconds."""
-        events = self._warden.events(timeout)
+        events = self._node.warden.events(timeout)
         if not events:
             return
         with self._lock:
             ended = [run_id for event in events if (run_id := self._note(event)) is not None]
         if ended:
-            self._active_runs.free_slots(ended)
-            self._on_free()
+            self._node.active_runs.free_slots(ended)
+            self._node.wake_dispatcher.set()
         self._report_lapsed(events)
         self._news.set()
 
@@ -63,7 +59,7 @@ class Receiver:
         """Log which commands were ended because the lease was not renewed: nothing else can say it now."""
         over = [each for each in events if isinstance(each, Finished) and each.result.reason == "lease"]
         if over:
-            kept = "; commands of `--on-disconnect keep` go on" if self._active_runs.has_kept() else ""
+            kept = "; commands of `--on-disconnect keep` go on" if self._node.active_runs.has_kept() else ""
             ids = ", ".join(f"run {each.run_id}" for each in over)
             message = "the lease was not renewed in time: ended %s%s"
             log.warning(message, ids, kept, extra={"event": "lease-over"})

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from dcron.agent.running import ActiveRuns
-from dcron.database import Database
+from dcron.agent.node_context import NodeContext
 from dcron.model import RunState
 from dcron.store.claims import claims, finishing
 
@@ -47,25 +46,10 @@ class Query(NamedTuple):
 class Reconciler:
     """Compares one node's runs in the database with those it executes."""
 
-    def __init__(
-        self,
-        database: Database,
-        node_id: str,
-        active_runs: ActiveRuns,
-        starting: Callable[[], Collection[int]],
-        kill: Callable[[Sequence[int]], None],
-        fence: Callable[[Sequence[int]], None] | None = None,
-    ) -> None:
-        """`starting` returns the runs whose start may be being recorded; `kill` ends runs.
-
-        `fence` kills runs without a grace; they count as lost.
-        """
-        self._fence = fence or kill
-        self._database = database
-        self._node_id = node_id
-        self._active_runs = active_runs
+    def __init__(self, node: NodeContext, starting: Callable[[], Collection[int]]) -> None:
+        """`starting` returns the runs whose start may be being recorded."""
+        self._node = node
         self._starting = starting
-        self._kill = kill
         self._unknown_here: frozenset[int] = frozenset()
         self._missing_there: frozenset[int] = frozenset()
         self._ended: set[int] = set()
@@ -73,8 +57,8 @@ class Reconciler:
     def send_query(self, connection: Connection) -> Query:
         """Note the runs here. If there are any, ask for those in the database, with the next statement."""
         # Before the query: its answer includes every run that had started by then.
-        starting, here = self._starting(), self._active_runs.ids()
-        reply = claims.send_owned(connection, self._database, self._node_id) if here else None
+        starting, here = self._starting(), self._node.active_runs.ids()
+        reply = claims.send_owned(connection, self._node.database, self._node.id) if here else None
         return Query(starting, here, reply)
 
     def compare(
@@ -89,7 +73,7 @@ class Reconciler:
         if query.shown:
             shown = query.shown()
         else:
-            shown = claims.owned(connection, self._node_id) if owns_runs else {}
+            shown = claims.owned(connection, self._node.id) if owns_runs else {}
         unknown_here = frozenset(shown.keys() - here - {*starting})
         missing_there = frozenset(here - shown.keys())
         twice, self._unknown_here = unknown_here & self._unknown_here, unknown_here
@@ -130,36 +114,36 @@ class Reconciler:
                 run_id,
                 extra={"event": "run-not-ours", "run": run_id},
             )
-        self._ended = (self._ended | {*found.ended}) & self._active_runs.ids()
+        self._ended = (self._ended | {*found.ended}) & self._node.active_runs.ids()
         if found.ended:
-            self._kill(list(found.ended))
+            self._node.warden.kill(found.ended)
 
     def find_foreign(self, connection: Connection) -> list[int]:
         """Return the runs here that the database no longer shows as this node's."""
-        here = self._active_runs.ids()  # before the query, as above
-        return sorted(here - claims.owned(connection, self._node_id).keys())
+        here = self._node.active_runs.ids()  # before the query, as above
+        return sorted(here - claims.owned(connection, self._node.id).keys())
 
     def fence(self, foreign: Sequence[int]) -> None:
         """Kill these commands at once: others may have taken their places while the node counted as dead."""
         if foreign:
-            self._fence(foreign)
+            self._node.warden.kill(foreign, "lease", grace=0.0)  # they count as lost
             self._ended |= {*foreign}
 
     def _restart(self, connection: Connection, now: datetime, shown: dict[int, RunState]) -> list[int]:
         """Record again the start of runs that are executed here but shown as claimed."""
         forgotten = [run_id for run_id, state in shown.items() if state is RunState.CLAIMED]
-        found = [active.run for run_id in forgotten if (active := self._active_runs.get(run_id))]
+        found = [active.run for run_id in forgotten if (active := self._node.active_runs.get(run_id))]
         if not found:
             return []
-        return [run.id for run in claims.start(connection, self._database, self._node_id, now, found)]
+        return [run.id for run in claims.start(connection, self._node.database, self._node.id, now, found)]
 
     def _lose(self, connection: Connection, now: datetime, run_ids: list[int]) -> list[int]:
         if not run_ids:
             return []
-        reason = f"{self._node_id} does not have it: the database forgot its end, or shows a start of another"
-        return finishing.declare_lost(connection, self._database, now, [self._node_id], reason, run_ids)
+        reason = f"{self._node.id} does not have it: the database forgot its end, or shows a start of another"
+        return finishing.declare_lost(connection, self._node.database, now, [self._node.id], reason, run_ids)
 
     def _release(self, connection: Connection, run_ids: list[int]) -> list[int]:
         if run_ids:
-            claims.release(connection, [self._node_id], run_ids)
+            claims.release(connection, [self._node.id], run_ids)
         return run_ids

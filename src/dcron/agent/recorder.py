@@ -2,15 +2,13 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from dcron.agent.counters import Counters
+from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.execution import outcome, output_mail
-from dcron.agent.pings import RunPings
+from dcron.agent.node_context import NodeContext
 from dcron.agent.receiver import LONGEST_WAIT, Receiver
-from dcron.agent.running import ActiveRuns
-from dcron.database import Database
 from dcron.errors import DatabaseError, OutcomeUnknown
 from dcron.fields.expectations import RUNTIME
 from dcron.model import RunState
@@ -20,7 +18,7 @@ from dcron.store.claims.finishing import RunResult
 from dcron.store.runs import output
 from dcron.store.tasks import rows as tasks
 from dcron.values.lists import Chunk
-from dcron.warden.client import Warden, WardenGone
+from dcron.warden.client import WardenGone
 from dcron.warden.journal import Frame, JournalError, JournalReader, Result
 
 log = logging.getLogger("dcron.agent")
@@ -40,31 +38,11 @@ _BETWEEN_LOOKS = 0.2
 class Recorder:
     """Writes what one node's warden reports to the database, in batches, everything once."""
 
-    def __init__(
-        self,
-        database: Database,
-        node_id: str,
-        active_runs: ActiveRuns,
-        warden: Warden,
-        receiver: Receiver,
-        on_recorded: Callable[[], None],
-        is_busy: Callable[[], bool],
-        counters: Counters | None = None,
-        pings: RunPings | None = None,
-    ) -> None:
-        """`on_recorded` is called when the ends of runs are recorded.
-
-        `is_busy` returns whether the dispatcher has runs to start.
-        """
-        self._database = database
-        self._node_id = node_id
-        self._active_runs = active_runs
-        self._warden = warden
+    def __init__(self, node: NodeContext, receiver: Receiver, dispatcher: Dispatcher) -> None:
+        """Ends wait for a while if the dispatcher has runs to start."""
+        self._node = node
         self._receiver = receiver
-        self._on_recorded = on_recorded
-        self._is_busy = is_busy
-        self._counters = counters or Counters()
-        self._pings = pings or RunPings()
+        self._dispatcher = dispatcher
         self._readers: dict[int, JournalReader] = {}
         self._written: dict[int, int] = {}
         self._flushed_at: dict[int, float] = {}
@@ -86,7 +64,7 @@ class Recorder:
 
         Raises DatabaseError; the next step then tries again.
         """
-        if self._is_busy() and 0 < self._active_runs.unrecorded_for() < LONGEST_DELAY:
+        if self._dispatcher.is_busy and 0 < self._node.active_runs.unrecorded_for() < LONGEST_DELAY:
             return _DELAY_STEP
         self._take_reports(self._patience())
         self.flush()
@@ -108,7 +86,7 @@ class Recorder:
     def leave_to_spool(self) -> None:
         """Forget runs that ended, without a record: the next agent of this host records them."""
         self._take_reports(0.0)
-        self._active_runs.remove(self._finished)
+        self._node.active_runs.remove(self._finished)
 
     def flush(self) -> None:
         """Write what is not written yet. Raises DatabaseError."""
@@ -126,10 +104,10 @@ class Recorder:
         try:
             while frames := self._reader(run_id).read(FLUSH_BYTES):
                 chunks = chunks_of(run_id, frames)
-                with self._database.write() as connection:
-                    output.append(connection, self._database, chunks)
+                with self._node.database.write() as connection:
+                    output.append(connection, self._node.database, chunks)
                 self._written[run_id] = chunks[-1].end
-                self._pings.printed(run_id, chunks)
+                self._node.pings.printed(run_id, chunks)
                 if not to_the_end:
                     break
         except DatabaseError:
@@ -153,7 +131,7 @@ class Recorder:
 
     def _reader(self, run_id: int) -> JournalReader:
         if run_id not in self._readers:
-            self._readers[run_id] = self._warden.journal(run_id, self._written.get(run_id, 0))
+            self._readers[run_id] = self._node.warden.journal(run_id, self._written.get(run_id, 0))
         return self._readers[run_id]
 
     def _close_reader(self, run_id: int) -> None:
@@ -162,35 +140,35 @@ class Recorder:
 
     def _record(self, results: list[Result]) -> None:
         try:
-            with self._counters.finish, self._database.write() as connection:
-                now = self._database.now(connection)
+            with self._node.counters.finish, self._node.database.write() as connection:
+                now = self._node.database.now(connection)
                 ended = [self._judge(result, now) for result in results]
                 doubtful = [each for each in ended if each.id in self._in_doubt]
-                known = finishing.recorded(connection, self._node_id, doubtful) if doubtful else set()
-                written = finishing.send_ends(connection, self._database, self._node_id, ended, now)
+                known = finishing.recorded(connection, self._node.id, doubtful) if doubtful else set()
+                written = finishing.send_ends(connection, self._node.database, self._node.id, ended, now)
         except OutcomeUnknown:
             self._in_doubt |= {result.run_id for result in results}
             raise
         recorded = written() | known
-        active = [run for each in ended if (run := self._active_runs.get(each.id))]
+        active = [run for each in ended if (run := self._node.active_runs.get(each.id))]
         claimed = {each.run.id: each.run for each in active}
         for each, result in zip(ended, results, strict=True):
             claim = claimed.get(each.id)
             if claim and each.id in recorded:
-                self._pings.ended(claim, each)
-            self._pings.forget(each.id)
+                self._node.pings.ended(claim, each)
+            self._node.pings.forget(each.id)
             self._settle(each, claim.task.name if claim else None, recorded=each.id in recorded)
-            self._counters.finished[each.state] += each.id in recorded
+            self._node.counters.finished[each.state] += each.id in recorded
             if result.started_at:
-                self._counters.duration.add(result.finished_at - result.started_at)
-        self._active_runs.remove(each.id for each in ended)
-        self._on_recorded()
+                self._node.counters.duration.add(result.finished_at - result.started_at)
+        self._node.active_runs.remove(each.id for each in ended)
+        self._node.wake_dispatcher.set()
         if once := [each.run.task.id for each in active if each.run.task.once]:
-            with self._database.write() as connection:  # a new transaction: tasks are locked before runs
-                tasks.retire_once(connection, self._database.now(connection), len(once), once)
+            with self._node.database.write() as connection:  # a new transaction: tasks are locked before runs
+                tasks.retire_once(connection, self._node.database.now(connection), len(once), once)
 
     def _judge(self, result: Result, now: datetime) -> RunResult:
-        active = self._active_runs.get(result.run_id)
+        active = self._node.active_runs.get(result.run_id)
         started_at, cancelled_by = (active.started_at, active.cancelled_by) if active else (now, None)
         ended = outcome(result, started_at, now, cancelled_by)
         if active is None:
@@ -212,7 +190,7 @@ class Recorder:
             name = f" of {task}" if task else ""
             log.log(level, "run %d%s: %s%s", ended.id, name, ended.state, reason, extra=facts)
         self._close_reader(ended.id)
-        self._warden.forget(ended.id)
+        self._node.warden.forget(ended.id)
         self._unreadable.discard(ended.id)
         self._in_doubt.discard(ended.id)
         for known in (self._finished, self._written, self._flushed_at):

@@ -93,7 +93,7 @@ def status_of(agent: MonitoredAgent) -> str:
     session = agent.session
     if session is None or not session.is_registered:
         return "waits for the database"
-    running = f"{session.active_runs.count} of {agent.settings.slots} slots used"
+    running = f"{session.node.active_runs.count} of {agent.settings.slots} slots used"
     if reason := session.why_not_ready():
         return f"{running}; {reason.removeprefix('it ')}"
     next_due = session.dispatcher.next_due

@@ -3,7 +3,7 @@
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
@@ -31,7 +31,7 @@ from sqlalchemy.exc import DBAPIError
 from dcron.database import condition, connecting, rows, suitability
 from dcron.database.change_watch import WAKE_CHANNEL, PostgresWatch
 from dcron.database.condition import ServerCondition
-from dcron.database.database import PATIENCE, Database
+from dcron.database.database import Database
 from dcron.database.failures import is_lost_prepared, says
 from dcron.database.pipelining import PipelinedConnection, PipelinedCursor
 from dcron.database.pool import SIZE_IF_FAR, FrugalPool
@@ -39,7 +39,6 @@ from dcron.database.replies import Reply, postpone
 from dcron.database.rows import Columns, Values
 from dcron.database.server import Protection, Replication
 from dcron.database.server_clock import ServerClock
-from dcron.database.url import Address
 
 _SECOND_CONNECTION = 10.0
 """Seconds to wait for a second connection to the server."""
@@ -102,20 +101,7 @@ class PostgresDatabase(Database):
     issued = literal_column("(SELECT last_value FROM runs_id_seq)", Integer())
     _read_opening = ()
     _snapshot_opening = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
-
-    def __init__(
-        self,
-        address: Address,
-        *,
-        clock: Callable[[], datetime] | None = None,
-        patience: float = PATIENCE,
-        strict: bool = False,
-    ) -> None:
-        """Take the parsed URL."""
-        self._pooler = address.pooler
-        self.is_pooled = self._pooler == "transaction"
-        self._server_clock = ServerClock()
-        super().__init__(address, clock=clock, patience=patience, strict=strict)
+    _pooler: str | None
 
     def _count_connection(self, *_: object) -> None:
         super()._count_connection()
@@ -147,6 +133,9 @@ class PostgresDatabase(Database):
         return float(getattr(self._limits, "answer", 4.5 * self.patience))
 
     def _make_engine(self) -> Engine:
+        self._pooler = self.address.pooler
+        self.is_pooled = self._pooler == "transaction"
+        self._server_clock = ServerClock()
         options = connecting.parameters(self.address)
         registry.register("postgresql.dcron", __name__, "PostgresDialect")
         engine = create_engine(

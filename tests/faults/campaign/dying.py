@@ -15,7 +15,7 @@ from sqlalchemy.engine import Engine
 
 from dcron.__main__ import main
 
-FUNCTIONS = {"claim": "_claim", "start": "_start", "record": "_record"}
+FUNCTIONS = {"claim": "_claim", "start": "start", "record": "_record"}
 _path, _, _number = os.environ["DIE_AT"].partition(":")
 _seen: dict[int, int] = {}
 

@@ -113,7 +113,7 @@ def command(
     log = log_to_stderr(_log_format(log_format or configured.get("log-format", "text")))
     with opened_database(db, strict=strict) as database:
         agent = Agent(database, settings)
-        log.node = lambda: agent.session.node_id if agent.session else None
+        log.node = lambda: agent.session.node.id if agent.session else None
         agent.run(once=once)
 
 

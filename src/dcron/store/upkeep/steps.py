@@ -22,7 +22,7 @@ from dcron.store.upkeep.reaping import HeldLease
 
 
 @dataclass(frozen=True)
-class Upkeep:
+class Todo:
     """What a living node finds in its heartbeat."""
 
     leases: dict[str, HeldLease]
@@ -59,7 +59,7 @@ def take_upkeep(
     quick_jobs: Collection[str],
     slow_jobs: Collection[str],
     channels: Collection[str] = (),
-) -> Upkeep:
+) -> Todo:
     """Return what this node, which has just renewed its lease, has to look after.
 
     `quick_jobs` and `slow_jobs` are the names of the maintenance jobs that it can do, `channels` those that
@@ -72,7 +72,7 @@ def take_upkeep(
     leases = {row.id: HeldLease(row.alive_until, row.lease) for row in rows}
     found = rows[0]
     due_jobs = found.due_quick_job, found.due_slow_job
-    return Upkeep(
+    return Todo(
         *(leases, found.at),
         found.owned,
         found.expired,
