@@ -112,14 +112,16 @@ class Stage:
     @asynccontextmanager
     async def screen(
         self,
-        *,
+        *names: str,
         size: tuple[int, int] = (80, 24),
         connect: Callable[[], Crontab] | None = None,
         awaited: str = "",
         zone: tzinfo = UTC,
         **settings: Any,
     ) -> AsyncIterator[Screen]:
-        """Yield a screen of this size, once it shows its rows, or the `awaited` text."""
+        """Yield a screen, once it shows its rows or the `awaited` text; add tasks of these names before."""
+        for name in names:
+            self.add(name)
         opened: list[Crontab] = []
 
         def open_crontab() -> Crontab:

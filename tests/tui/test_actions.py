@@ -20,8 +20,7 @@ def states(stage: Stage, trigger: str = "manual") -> list[RunState]:
 
 
 async def test_run_now_shows_the_command_line_that_does_the_same(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen() as screen:
+    async with stage.screen("backup") as screen:
         await screen.press("r", shows="dcron run backup")
         assert states(stage) == [RunState.WAITING]
         (change, *_) = History(stage.crontab).changes(9, "backup")
@@ -30,8 +29,7 @@ async def test_run_now_shows_the_command_line_that_does_the_same(stage: Stage) -
 
 @pytest.mark.slow
 async def test_a_task_is_paused_with_a_reason_and_resumed(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen() as screen:
+    async with stage.screen("backup") as screen:
         await screen.press("s", shows="why?")
         await screen.enter("full disk", shows="dcron pause backup --reason 'full disk'")
         assert stage.crontab.get("backup").paused_reason == "full disk"
@@ -43,8 +41,7 @@ async def test_a_task_is_paused_with_a_reason_and_resumed(stage: Stage) -> None:
 
 @pytest.mark.slow
 async def test_deleting_asks_and_silence_is_no(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen() as screen:
+    async with stage.screen("backup") as screen:
         for answer in ("enter", "n", "escape"):
             await screen.press("D", shows="delete backup?")
             await screen.press(answer)
@@ -60,8 +57,7 @@ async def test_tasks_are_deleted_together_with_those_that_wait_for_them(stage: S
     stage.add("a")
     stage.add("b", "@after a")
     stage.add("c", "@after b")
-    stage.add("z")
-    async with stage.screen() as screen:
+    async with stage.screen("z") as screen:
         await screen.press("space", "space", "space", "D", shows="delete 3 tasks?")
         await screen.press("y")
         await screen.until(lambda: stage.crontab.names("", 9) == ["z"])
@@ -81,9 +77,7 @@ async def test_keys_typed_ahead_do_not_answer_a_question(
 
 
 async def test_marks_survive_a_filter_and_acts_are_on_the_shown_ones(stage: Stage) -> None:
-    for name in ("mail", "shop", "warm"):
-        stage.add(name)
-    async with stage.screen(size=(100, 24)) as screen:
+    async with stage.screen("mail", "shop", "warm", size=(100, 24)) as screen:
         await screen.press("space", "space", shows="2 marked 3/3")
         screen.app.filter_rows("shop")
         await screen.shows("1 marked, 1 hidden 1/1")
@@ -166,8 +160,7 @@ async def test_the_commands_of_all_that_was_done_are_shown_as_far_as_they_fit(st
 
 
 async def test_readonly_does_nothing_and_says_so(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen(readonly=True) as screen:
+    async with stage.screen("backup", readonly=True) as screen:
         assert "read-only" in screen.text()
         for key in ("r", "s", "D"):
             screen.app.clear_notifications()
@@ -201,8 +194,7 @@ async def test_pause_and_resume_by_their_words_do_what_they_say(stage: Stage) ->
 
 @pytest.mark.slow
 async def test_a_word_that_starts_something_asks_about_a_name_that_was_only_begun(stage: Stage) -> None:
-    stage.add("deploy-prod")
-    async with stage.screen() as screen:
+    async with stage.screen("deploy-prod") as screen:
         for key, made in (("n", []), ("y", [RunState.WAITING])):
             assert states(stage) == []
             await screen.press("colon")
@@ -226,9 +218,7 @@ async def test_an_act_is_done_to_marked_rows_out_of_sight_too(stage: Stage) -> N
 
 
 async def test_nothing_is_done_to_rows_that_a_filter_takes_away(stage: Stage) -> None:
-    stage.add("backup")
-    stage.add("vacuum")
-    async with stage.screen() as screen:
+    async with stage.screen("backup", "vacuum") as screen:
         assert screen.table.cursor_row.task.name == "backup"
         screen.pane.set_filter("vacuum")
         assert screen.table.chosen_rows() == []
@@ -296,8 +286,7 @@ async def test_every_act_asks_for_the_name_of_a_protected_context(stage: Stage) 
 
 @pytest.mark.slow
 async def test_a_wrong_name_of_a_protected_context_is_answered(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen(context="prod", is_protected=True) as screen:
+    async with stage.screen("backup", context="prod", is_protected=True) as screen:
         await screen.press("D", shows="delete backup in prod?")
         await screen.enter("prd", shows="prd is not prod; nothing was done")
         await screen.type("o")
@@ -321,8 +310,7 @@ async def test_the_header_goes_on_behind_a_dialog(stage: Stage, monkeypatch: pyt
 
 @pytest.mark.slow
 async def test_a_text_above_the_views_is_searched(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen() as screen:
+    async with stage.screen("backup") as screen:
         await screen.press("question_mark", shows="10 runs: the height")
         await screen.press("slash", shows="search for")
         await screen.type("queues")  # q would leave

@@ -119,8 +119,7 @@ async def test_the_output_of_a_verb_is_as_wide_as_its_tables(
 
 @pytest.mark.slow
 async def test_readonly_runs_no_verb_that_writes(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen(readonly=True, environment={"DCRON_DB": stage.url}) as screen:
+    async with stage.screen("backup", readonly=True, environment={"DCRON_DB": stage.url}) as screen:
         await command(screen, "queue set mail 3")
         await screen.shows("--readonly")
         await command(screen, "queue list")
@@ -129,16 +128,14 @@ async def test_readonly_runs_no_verb_that_writes(stage: Stage) -> None:
 
 @pytest.mark.slow
 async def test_another_database_than_that_of_the_context_runs_no_verb(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen(environment=None) as screen:
+    async with stage.screen("backup", environment=None) as screen:
         await command(screen, "doctor")
         await screen.shows("run it in a shell")
 
 
 @pytest.mark.slow
 async def test_arrows_recall_what_was_typed(stage: Stage, tmp_path: Path) -> None:
-    stage.add("backup")
-    async with stage.screen(state_file=tmp_path / "tui.json") as screen:
+    async with stage.screen("backup", state_file=tmp_path / "tui.json") as screen:
         await command(screen, "runs backup")
         await screen.shows("> backup")
         await command(screen, "tasks")
@@ -160,8 +157,7 @@ async def test_arrows_recall_what_was_typed(stage: Stage, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 async def test_what_was_typed_is_searched_and_an_unknown_command_can_be_corrected(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen() as screen:
+    async with stage.screen("backup") as screen:
         for text in ("runs backup", "tasks", "sort next"):
             await command(screen, text)
             await screen.until(lambda: not screen.app.main.prompt.is_open)

@@ -19,9 +19,7 @@ FIRST_ROW = 3
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_the_cursor_of_the_terminal_is_on_the_row(stage: Stage) -> None:
-    for name in ("a", "b", "c"):
-        stage.add(name)
-    async with stage.screen() as screen:
+    async with stage.screen("a", "b", "c") as screen:
         assert screen.app.cursor_position.y == FIRST_ROW
         await screen.press("j", "j")
         await screen.until(lambda: screen.app.cursor_position == (0, FIRST_ROW + 2))
@@ -34,8 +32,7 @@ async def test_rows_are_not_sorted_anew_just_after_a_key(
     monkeypatch.setattr(tasks, "SETTLED", 0.0)
     monkeypatch.setattr(tasks, "IDS_SHARE", 0)
     asked = []
-    stage.add("a")
-    async with stage.screen() as screen:
+    async with stage.screen("a") as screen:
         screen.pane.sort_by("last")
         await screen.until(lambda: not screen.app.is_typing)
         monkeypatch.setattr(screen.pane, "reload", lambda: asked.append(screen.app.is_typing))
@@ -59,8 +56,7 @@ async def test_the_name_of_a_node_is_inert_in_the_breadcrumb(stage: Stage) -> No
 async def test_what_is_shown_of_a_task_goes_on_with_the_clock(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage.add("a")
-    async with stage.screen(size=(130, 30)) as screen:
+    async with stage.screen("a", size=(130, 30)) as screen:
         await screen.shows("changed")
         health = screen.app.health
         health.paused = True  # nothing is read any more

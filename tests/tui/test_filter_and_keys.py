@@ -77,9 +77,7 @@ def test_every_field_can_be_asked_of_both_databases(stage: Stage) -> None:
 
 @pytest.mark.slow
 async def test_a_filter_is_applied_while_it_is_typed_and_escape_takes_it_back(stage: Stage) -> None:
-    for name in ("backup-db", "backup-web", "report"):
-        stage.add(name)
-    async with stage.screen() as screen:
+    async with stage.screen("backup-db", "backup-web", "report") as screen:
         await screen.press("j")
         await screen.press("slash")
         await screen.type("backup !db")
@@ -177,9 +175,7 @@ def at_once(screen: Any, *keys: str) -> None:
 
 @pytest.mark.slow
 async def test_what_is_typed_right_after_a_colon_or_a_slash_is_no_order(stage: Stage) -> None:
-    for name in ("backup", "report"):
-        stage.add(name)
-    async with stage.screen() as screen:
+    async with stage.screen("backup", "report") as screen:
         at_once(screen, "slash", *"report", "enter")  # r would run the task, e edit it
         await screen.until(lambda: names(screen) == ["report"])
         await screen.until(lambda: screen.table.has_focus)
@@ -193,8 +189,7 @@ async def test_what_is_typed_right_after_a_colon_or_a_slash_is_no_order(stage: S
 
 
 async def test_what_is_typed_before_a_view_is_there_does_nothing_to_the_one_before(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen() as screen:
+    async with stage.screen("backup") as screen:
         at_once(screen, "5", "r", "D", "enter")
         await screen.until(lambda: screen.app.main.has_keys)
         assert screen.app.main.crumbs() == ["Dead"]
@@ -206,8 +201,7 @@ async def test_what_is_typed_before_a_view_is_there_does_nothing_to_the_one_befo
 
 
 async def test_what_is_typed_before_a_form_is_there_is_its_first_field(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen() as screen:
+    async with stage.screen("backup") as screen:
         at_once(screen, "n", *"rsr")
         await screen.shows("new task")
         await screen.shows("name             rsr")
@@ -229,8 +223,7 @@ class Slow(Crontab):
 async def test_what_is_typed_before_a_form_is_ready_waits_for_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage.add("backup")
-    async with stage.screen(connect=lambda: Slow(open_database(stage.url), "bob@desk")) as screen:
+    async with stage.screen("backup", connect=lambda: Slow(open_database(stage.url), "bob@desk")) as screen:
         at_once(screen, "e", *"rsrD")
         await screen.shows("edit backup")
         await screen.shows("schedule         30 2 * * *rsrD")
@@ -254,8 +247,7 @@ async def test_what_is_typed_before_a_form_is_ready_waits_for_it(
 
 @pytest.mark.slow
 async def test_the_palette_and_the_help_know_every_command(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen(size=(80, 50)) as screen:
+    async with stage.screen("backup", size=(80, 50)) as screen:
         await screen.press("question_mark", shows="tasks.run")
         await screen.press("escape")
         await screen.press("ctrl+p", shows="runs (TASK)")
@@ -265,8 +257,7 @@ async def test_the_palette_and_the_help_know_every_command(stage: Stage) -> None
 
 
 async def test_keys_can_be_remapped_by_their_names(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen(keys={"tasks.run": "f5"}) as screen:
+    async with stage.screen("backup", keys={"tasks.run": "f5"}) as screen:
         await screen.press("r")
         await screen.press("f5", shows="dcron run backup")
         assert len(stage.crontab.runs(wanted_of(stage, "backup"), 10)) == 2  # the turn, and this one
@@ -294,8 +285,7 @@ async def test_remapped_keys_are_shown_wherever_keys_are(stage: Stage) -> None:
 
 @pytest.mark.slow
 async def test_the_key_of_the_help_is_always_shown(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen(size=(40, 20)) as screen:
+    async with stage.screen("backup", size=(40, 20)) as screen:
         assert screen.lines()[-1].endswith("? help")
         await screen.press("e", shows="F1 help")
         await screen.press("f1", shows="ctrl+s  save")

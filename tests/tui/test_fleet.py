@@ -148,8 +148,7 @@ async def test_the_panel_and_the_page_of_a_node(stage: Stage, agents: Agents, si
 
 @pytest.mark.slow
 async def test_a_small_screen_has_no_panel(stage: Stage, agents: Agents) -> None:
-    stage.add("mail")
-    async with stage.screen(size=(40, 10)) as screen:
+    async with stage.screen("mail", size=(40, 10)) as screen:
         await screen.press("4", shows="web-1")
         assert "slots" not in screen.text()
 

@@ -8,8 +8,7 @@ from tests.support.tui import Stage
 
 @pytest.mark.slow
 async def test_the_crontab_is_frozen_and_thawed(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen() as screen:
+    async with stage.screen("backup") as screen:
         await screen.press("colon")
         await screen.enter("freeze", shows="nothing starts by itself, on any node")
         await screen.type("upgrade")

@@ -43,8 +43,7 @@ async def test_a_task_has_its_history_with_what_each_change_did(stage: Stage, si
     task = stage.add("backup", command="pg_dump shop")
     edited = stage.crontab.acting("cli set", "dumps are slow").edit(task, {"command": "pg_dump -j8 shop"})
     stage.crontab.acting("tui").pause(edited, "disk is full")
-    stage.add("other")
-    async with stage.screen(size=size, unicode=size[0] == 200) as screen:
+    async with stage.screen("other", size=size, unicode=size[0] == 200) as screen:
         await open_history(screen)
         assert screen.app.main.crumbs() == ["Tasks", "backup history"]
         assert list(screen.table.ids) == [3, 2, 1]
@@ -62,8 +61,7 @@ async def test_a_task_has_its_history_with_what_each_change_did(stage: Stage, si
 
 
 async def test_the_dialog_of_a_change_has_one_heading(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen() as screen:
+    async with stage.screen("backup") as screen:
         await open_history(screen)
         await screen.press("enter")
         await screen.until(lambda: isinstance(screen.app.screen, NoticeDialog))
@@ -112,9 +110,7 @@ async def test_later_changes_are_shown_before_they_are_lost(stage: Stage) -> Non
 async def test_the_last_act_of_the_session_is_undone_then_the_one_before_and_an_undo_is_redone(
     stage: Stage,
 ) -> None:
-    stage.add("backup")
-    stage.add("other")
-    async with stage.screen() as screen:
+    async with stage.screen("backup", "other") as screen:
         await screen.press("u", shows="nothing to undo")
         await screen.press("D", shows="delete backup?")
         await screen.press("y")

@@ -95,8 +95,6 @@ async def test_keys_on_the_head_of_a_group_ask_and_act_on_its_tasks(stage: Stage
 
 @pytest.mark.slow
 async def test_without_labels_there_is_nothing_to_group_by(stage: Stage) -> None:
-    stage.add("shop-mail")
-    stage.add("shop-etl")
-    async with stage.screen(size=(100, 24)) as screen:
+    async with stage.screen("shop-mail", "shop-etl", size=(100, 24)) as screen:
         await screen.press("b", shows="no task has a label to group by")
         assert len(screen.table.ids) == 2

@@ -46,9 +46,7 @@ def stage(sqlite_stage: Stage) -> Stage:
 @asynccontextmanager
 async def shown(stage: Stage, **settings: Any) -> AsyncIterator[Screen]:
     """Yield a screen with two tasks."""
-    stage.add("backup")
-    stage.add("report")
-    async with stage.screen(**settings) as screen:
+    async with stage.screen("backup", "report", **settings) as screen:
         yield screen
 
 

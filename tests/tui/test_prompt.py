@@ -23,9 +23,7 @@ def prompt(screen: Screen) -> Prompt:
 @asynccontextmanager
 async def shown(stage: Stage) -> AsyncIterator[Screen]:
     """Yield a screen with three tasks; none of its keys has started a run."""
-    for name in ("backup-db", "backup-web", "report"):
-        stage.add(name)
-    async with stage.screen() as screen:
+    async with stage.screen("backup-db", "backup-web", "report") as screen:
         yield screen
     assert not [run for run in stage.crontab.runs(RunFilter(), 50) if run.trigger is not Trigger.SCHEDULE]
 

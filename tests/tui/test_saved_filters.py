@@ -92,9 +92,7 @@ def test_errors_only_has_a_word_in_filters(stage: Stage) -> None:
 
 @pytest.mark.slow
 async def test_the_view_of_errors_only_is_saved_as_a_filter(stage: Stage, tmp_path: Path) -> None:
-    for name in ("shop", "mail"):
-        stage.add(name)
-    async with stage.screen(state_file=tmp_path / "tui.json") as screen:
+    async with stage.screen("shop", "mail", state_file=tmp_path / "tui.json") as screen:
         await screen.press("x", "F", shows="save the filter errors as")
         await screen.enter("bad", shows=" all  bad")
         await screen.press("f")  # it is in force: the next one is all rows

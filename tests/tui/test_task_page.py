@@ -142,8 +142,7 @@ async def test_hostile_texts_do_not_reach_the_page(stage: Stage) -> None:
 
 
 async def test_letters_typed_for_a_filter_do_not_act_on_a_page_without_one(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen(keys={"main.filter": "f5,slash"}) as screen:
+    async with stage.screen("backup", keys={"main.filter": "f5,slash"}) as screen:
         await screen.press("enter")
         await screen.until(lambda: isinstance(screen.app.main.page, TaskPage))
         assert "filter" not in screen.lines()[-1]

@@ -160,8 +160,7 @@ async def test_the_nodes_are_shown_and_lead_to_their_runs(stage: Stage) -> None:
 
 @pytest.mark.slow
 async def test_no_room_takes_columns_away_and_never_the_name(stage: Stage) -> None:
-    stage.add("backup-of-everything")
-    async with stage.screen(size=(40, 10)) as screen:
+    async with stage.screen("backup-of-everything", size=(40, 10)) as screen:
         assert "backup-of-eve" in screen.text()
         assert "Tasks" not in screen.text()
         await screen.pilot.resize_terminal(130, 40)

@@ -33,8 +33,7 @@ async def conflict(stage: Stage, screen: Screen) -> None:
 
 @pytest.mark.slow
 async def test_both_versions_and_the_difference_are_shown(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen(size=(100, 40)) as screen:
+    async with stage.screen("backup", size=(100, 40)) as screen:
         await conflict(stage, screen)
         for message in ("ann@desk", "they changed", "command: true -> other", "timeout: none -> 1m"):
             assert message in screen.text()
@@ -48,8 +47,7 @@ async def test_both_versions_and_the_difference_are_shown(stage: Stage) -> None:
 
 @pytest.mark.slow
 async def test_mine_goes_on_top_of_theirs_when_that_is_asked_for(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen(size=(100, 40)) as screen:
+    async with stage.screen("backup", size=(100, 40)) as screen:
         await conflict(stage, screen)
         await screen.press("a", shows="change backup?")
         assert "timeout: 1m -> 30m" in screen.text()
@@ -61,8 +59,7 @@ async def test_mine_goes_on_top_of_theirs_when_that_is_asked_for(stage: Stage) -
 
 @pytest.mark.slow
 async def test_theirs_is_taken_and_mine_is_kept_as_text(stage: Stage, kept: Path) -> None:
-    stage.add("backup")
-    async with stage.screen(size=(100, 40)) as screen:
+    async with stage.screen("backup", size=(100, 40)) as screen:
         await conflict(stage, screen)
         await screen.press("t", shows="yours is kept in")
         assert screen.app.screen is screen.app.main
@@ -75,8 +72,7 @@ async def test_theirs_is_taken_and_mine_is_kept_as_text(stage: Stage, kept: Path
 
 @pytest.mark.slow
 async def test_mine_can_be_kept_and_edited_on(stage: Stage, kept: Path) -> None:
-    stage.add("backup")
-    async with stage.screen(size=(100, 40)) as screen:
+    async with stage.screen("backup", size=(100, 40)) as screen:
         await conflict(stage, screen)
         await screen.press("k")
         await screen.until(lambda: len(texts_in(kept)) == 1)
@@ -90,8 +86,7 @@ async def test_mine_can_be_kept_and_edited_on(stage: Stage, kept: Path) -> None:
 
 @pytest.mark.slow
 async def test_a_task_that_was_removed_can_be_added_anew(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen(size=(100, 40)) as screen:
+    async with stage.screen("backup", size=(100, 40)) as screen:
         await opened(screen, "e")
         await fill(screen, tries="3")
         stage.crontab.remove(stage.crontab.get("backup"))

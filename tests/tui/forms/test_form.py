@@ -107,8 +107,7 @@ async def test_a_new_task_is_written_in_the_form(stage: Stage) -> None:
 @pytest.mark.slow
 async def test_a_new_task_has_the_zone_of_the_crontab(sqlite_stage: Stage) -> None:
     SharedSettings(sqlite_stage.crontab).set("timezone", "Europe/Berlin")
-    sqlite_stage.add("backup")
-    async with sqlite_stage.screen() as screen:
+    async with sqlite_stage.screen("backup") as screen:
         await opened(screen, "n")
         await fill(screen, command="/usr/bin/new", schedule="@daily")
         await save(screen, sees="dcron add -z Europe/Berlin @daily /usr/bin/new")
@@ -118,8 +117,7 @@ async def test_a_new_task_has_the_zone_of_the_crontab(sqlite_stage: Stage) -> No
 
 @pytest.mark.slow
 async def test_a_new_task_without_a_name_gets_one_of_its_command(sqlite_stage: Stage) -> None:
-    sqlite_stage.add("backup")
-    async with sqlite_stage.screen() as screen:
+    async with sqlite_stage.screen("backup") as screen:
         await opened(screen, "n")
         await fill(screen, command="/usr/bin/backup", schedule="@daily")
         await save(screen, sees="dcron add -z UTC @daily /usr/bin/backup")
@@ -207,8 +205,7 @@ MISTAKES = [
 
 @pytest.mark.slow
 async def test_a_mistake_is_shown_where_it_was_made(sqlite_stage: Stage) -> None:
-    sqlite_stage.add("backup")
-    async with sqlite_stage.screen() as screen:
+    async with sqlite_stage.screen("backup") as screen:
         await opened(screen, "e")
         for field, text, message in MISTAKES:
             before = row_of(screen, field).text
@@ -225,9 +222,7 @@ async def test_a_mistake_is_shown_where_it_was_made(sqlite_stage: Stage) -> None
 
 @pytest.mark.slow
 async def test_a_refusal_of_the_database_is_shown_by_its_field(stage: Stage) -> None:
-    stage.add("backup")
-    stage.add("other")
-    async with stage.screen() as screen:
+    async with stage.screen("backup", "other") as screen:
         await opened(screen, "e")
         await fill(screen, name="other")
         await save(screen, sees="name: backup -> other")
@@ -240,8 +235,7 @@ async def test_a_refusal_of_the_database_is_shown_by_its_field(stage: Stage) -> 
 
 @pytest.mark.slow
 async def test_leaving_asks_only_when_something_was_changed(sqlite_stage: Stage) -> None:
-    sqlite_stage.add("backup")
-    async with sqlite_stage.screen() as screen:
+    async with sqlite_stage.screen("backup") as screen:
         await opened(screen, "e")
         await screen.press("escape", shows="10 runs")
         await opened(screen, "e")
@@ -270,8 +264,7 @@ async def test_a_one_off_whose_time_is_past_can_be_corrected(
 
 
 async def test_nothing_is_written_when_readonly(sqlite_stage: Stage) -> None:
-    sqlite_stage.add("backup")
-    async with sqlite_stage.screen(readonly=True) as screen:
+    async with sqlite_stage.screen("backup", readonly=True) as screen:
         for key in ("n", "e", "E", "R"):
             screen.app.clear_notifications()
             await screen.press(key, shows="--readonly")
@@ -283,8 +276,7 @@ async def test_nothing_is_written_when_readonly(sqlite_stage: Stage) -> None:
 async def test_the_form_is_worked_by_keys_alone_at_any_size(
     sqlite_stage: Stage, size: tuple[int, int]
 ) -> None:
-    sqlite_stage.add("backup")
-    async with sqlite_stage.screen(size=size) as screen:
+    async with sqlite_stage.screen("backup", size=size) as screen:
         await opened(screen, "e")
         for field, key in (("timeout", "pagedown"), ("tries", "pagedown"), ("backoff", "down")):
             await screen.press(key)
@@ -306,8 +298,7 @@ async def test_the_form_is_worked_by_keys_alone_at_any_size(
 
 @pytest.mark.slow
 async def test_what_is_pasted_is_drawn_inert_and_too_much_is_refused(sqlite_stage: Stage) -> None:
-    sqlite_stage.add("backup")
-    async with sqlite_stage.screen() as screen:
+    async with sqlite_stage.screen("backup") as screen:
         await opened(screen, "e")
         await go(screen, "command")
         await paste(screen, "\x1b]52;c;aGk=\x07\x9b2J\u202e")

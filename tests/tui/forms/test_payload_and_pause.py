@@ -11,8 +11,7 @@ from tests.support.tui import Stage
 
 
 async def test_a_run_gets_a_payload(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen() as screen:
+    async with stage.screen("backup") as screen:
         await screen.press("R", shows="run backup now with a payload")
         await paste(screen, "v1.4\nsecond line")
         await screen.press("enter", shows="is due")
@@ -37,8 +36,7 @@ async def test_a_payload_can_be_read_from_a_file(sqlite_stage: Stage, tmp_path: 
 
 @pytest.mark.slow
 async def test_a_pause_has_a_reason_and_an_end(stage: Stage) -> None:
-    stage.add("backup")
-    async with stage.screen() as screen:
+    async with stage.screen("backup") as screen:
         await screen.press("s", shows="pause backup: why?")
         await screen.type("disk")
         await screen.press("tab")
