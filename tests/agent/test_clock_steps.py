@@ -43,7 +43,7 @@ def test_a_clock_watch_sees_steps_and_no_slow_answers() -> None:
 
 
 @pytest.mark.slow
-def test_a_clock_a_day_ahead_for_a_minute_silences_no_task(
+def test_a_clock_a_day_ahead_for_a_minute_stops_no_task(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name, schedule in (("often", "@every 30s"), ("hourly", "0 * * * *"), ("daily", "0 10 * * *")):
@@ -86,9 +86,7 @@ def test_an_occurrence_that_ran_early_is_not_run_again(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_an_agent_that_starts_later_knows_what_ran_early(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_agent_that_starts_later_knows_early_runs(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.add("hourly", "0 * * * *")
     node = node_of(world)
     world.clock.ahead = DAY
@@ -134,9 +132,7 @@ def test_an_occurrence_that_a_person_cancelled_does_not_come_back(world: World) 
     assert world.crontab.view("hourly").next_run_at == datetime(2026, 11, 20, 11, tzinfo=UTC)
 
 
-def test_a_boot_clock_that_is_behind_holds_no_dead_node_alive(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_boot_clock_behind_keeps_no_dead_node_alive(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.add("often", "@every 30s")
     before = HandNode(world.database, "web-1")
     before.lease.clock = world.clock.boottime
@@ -157,7 +153,7 @@ def test_a_boot_clock_that_is_behind_holds_no_dead_node_alive(
     assert world.clock.now - starts(world, "often")[-1] < timedelta(seconds=31)
 
 
-def test_a_clock_that_stays_behind_is_believed_after_one_lease(
+def test_a_clock_that_stays_behind_is_trusted_after_a_lease(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.add("hourly", "0 * * * *")

@@ -291,9 +291,7 @@ def test_the_late_truth_of_a_lost_run_is_taken_from_its_owner_alone(world: World
     assert dying.finish([run_id], RunState.FAILED) == set()
 
 
-def test_a_start_whose_answer_is_lost_is_started_once_all_the_same(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_start_whose_answer_is_lost_starts_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.add("tick")
     node = world.node()
     world.clock.forward(minutes=1)
@@ -307,7 +305,7 @@ def test_a_start_whose_answer_is_lost_is_started_once_all_the_same(
     assert len(world.runs(RunState.WAITING)) == 1
 
 
-def test_a_start_that_was_not_committed_is_not_launched_and_taken_again(
+def test_a_start_that_was_not_committed_is_claimed_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.add("tick")

@@ -9,9 +9,7 @@ from dcron.warden.client import Finished
 from tests.support.node import World
 
 
-def test_what_fails_for_others_does_not_cost_the_own_lease(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_fails_for_others_does_not_cost_the_lease(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that fell silent may hold the rows of a dead node locked for long."""
     node, silent = world.node("web-1", lease=60), world.node("web-2", lease=60)
     for each in (node, silent):
@@ -35,7 +33,7 @@ def test_what_fails_for_others_does_not_cost_the_own_lease(
     assert {each.id for each in world.crontab.nodes() if each.died_at} == {silent.id}
 
 
-def test_the_log_names_the_commands_that_end_with_the_lease(
+def test_the_log_names_commands_that_end_with_the_lease(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The database is away, so nothing else can say it."""

@@ -80,7 +80,7 @@ def test_while_claims_are_held_and_no_slot_is_free_the_database_is_left_alone(
     assert len(node.killed) == 1
 
 
-def test_a_free_slot_waits_for_others_as_long_as_the_last_start_took(
+def test_a_free_slot_waits_as_long_as_the_last_start_took(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(*arguments: Any) -> Any:
@@ -192,9 +192,7 @@ def test_what_a_dead_node_held_waits_again_at_no_cost(world: World) -> None:
     assert {(world.run(run.id).state, world.run(run.id).attempt) for run in held} == {(RunState.WAITING, 1)}
 
 
-def test_held_claims_whose_start_gets_no_reply_start_once(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_held_claims_without_a_reply_start_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     node, held = holding(world)
     node.end(*node.active_runs.ids())
     cut_commit(world, monkeypatch, is_committed=True)

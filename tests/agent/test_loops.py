@@ -9,7 +9,7 @@ from dcron.agent import loops
 from dcron.errors import DatabaseError
 
 
-def test_a_database_is_waited_for_as_long_as_is_said(
+def test_a_loop_waits_for_its_database(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     at = 100.0

@@ -99,9 +99,7 @@ def test_the_size_of_the_spool_is_that_of_its_files(world: World, tmp_path: Path
     assert figures_of(node)["dcron_spool_bytes"] == 1000
 
 
-def test_a_spool_that_takes_long_to_read_is_read_rarely(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_spool_that_is_slow_to_read_is_read_rarely(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     now, reads = [0.0], [0]
 
     def read(_: Path) -> int:
@@ -244,7 +242,7 @@ def test_the_page_is_valid_in_both_formats(page: ClusterPage) -> None:
     assert samples(page)["dcron_task_failures{task=a}"] == 0
 
 
-def test_while_the_database_is_away_the_last_answer_grows_old(
+def test_without_the_database_the_last_answer_ages(
     page: ClusterPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert samples(page)["dcron_cluster_up"] == 1
@@ -273,9 +271,7 @@ def test_without_any_answer_yet_the_page_says_so(page: ClusterPage, monkeypatch:
     assert (found["dcron_cluster_up"], "dcron_tasks{state=active}" in found) == (0, False)
 
 
-def test_a_reading_that_hangs_holds_no_client_for_long(
-    page: ClusterPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reading_that_hangs_delays_no_client(page: ClusterPage, monkeypatch: pytest.MonkeyPatch) -> None:
     samples(page)
     release = threading.Event()
     monkeypatch.setattr(cluster, "READ_INTERVAL", 0.0)

@@ -233,7 +233,7 @@ def test_the_dispatcher_of_a_dead_node_waits_for_the_heartbeat(world: World) -> 
     assert world.run(backup.id).unheard_since is None
 
 
-def test_a_reviving_heartbeat_whose_reply_is_lost_is_repeated(
+def test_a_reviving_heartbeat_without_a_reply_is_repeated(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node, _, backup, short = cut_off(world)

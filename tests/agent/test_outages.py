@@ -38,9 +38,7 @@ def seen(world: World) -> list[tuple[str, float]]:
         return [(each.node_id, each.seconds) for each in outages.since(connection, now.replace(year=2000))]
 
 
-def test_an_outage_of_half_of_the_lease_is_recorded_once(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_outage_of_half_a_lease_is_recorded_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     node, other = world.node("web-1", lease=60), world.node("web-2", lease=60)
     for each in (node, other):
         each.heartbeat.step()
@@ -63,7 +61,7 @@ def test_a_node_that_only_stood_still_has_seen_no_outage(world: World) -> None:
     assert seen(world) == []
 
 
-def test_a_node_that_was_declared_dead_records_it_under_its_new_id(
+def test_a_node_declared_dead_records_it_under_its_new_id(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node, other = world.node("web-1", lease=60), world.node("web-2", lease=60)

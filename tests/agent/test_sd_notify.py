@@ -120,9 +120,7 @@ def test_the_status_says_what_the_node_does(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_real_agent_reports_its_start_and_its_end(
-    manager: Manager, tmp_path: Path, sqlite_url: str
-) -> None:
+def test_a_real_agent_reports_its_start_and_end(manager: Manager, tmp_path: Path, sqlite_url: str) -> None:
     environment = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "900000"}
     words = [str(DCRON), "agent", "--slots", "3", "--grace", "1s", "--db", sqlite_url]
     with subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL) as agent:

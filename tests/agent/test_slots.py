@@ -46,9 +46,7 @@ def test_a_slot_is_used_again_before_the_end_of_its_run_is_recorded(world: World
     assert sorted(node.warden.forgotten) == sorted(first + second)
 
 
-def test_the_next_runs_start_while_ends_cannot_be_recorded(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_start_while_ends_cannot_be_recorded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     node, started = busy_node(world, tasks=6, slots=2)
     with monkeypatch.context() as broken:
         broken.setattr("dcron.store.claims.finishing.send_ends", refuse)

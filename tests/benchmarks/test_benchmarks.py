@@ -55,7 +55,7 @@ def test_the_last_start_is_compared_with_that_of_cronstable(
     assert "only 1 of 2 commands started" in slow
 
 
-def test_starts_behind_a_slow_network_are_measured(
+def test_starts_on_a_slow_network_are_measured(
     postgres_server: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench_network_delay.report(postgres_server, seconds=1, delays=[0.02])

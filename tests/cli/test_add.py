@@ -451,9 +451,7 @@ def test_at_takes_a_time_in_the_zone_that_is_named(sqlite: Dcron) -> None:
         ("2055-06-01", "2055-05-31T22:00:00Z", None),
     ],
 )
-def test_at_says_what_a_clock_change_does_to_its_time(
-    sqlite: Dcron, when: str, due: str, message: str | None
-) -> None:
+def test_at_says_what_a_clock_change_does(sqlite: Dcron, when: str, due: str, message: str | None) -> None:
     added = sqlite.done("at", "-n", "one", "-z", "Europe/Berlin", when, "x").out
     assert message in added if message else "exist" not in added and "twice" not in added
     assert sqlite.done("view", "one", "--json").json["next_run_at"] == due

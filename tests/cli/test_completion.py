@@ -62,7 +62,7 @@ def test_bash_completes_other_names(full: Dcron) -> None:
     assert offered(full, "dcron", "set", "report", "--label", "ti") == ["tier=gold"]
 
 
-def test_bash_completes_contexts_and_what_they_have(
+def test_bash_completes_contexts_and_their_tasks(
     full: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "config.toml"

@@ -77,7 +77,7 @@ def test_a_verb_that_has_changed_something_names_its_context(filled: Contexts, t
         assert "in the context" not in filled.done("-c", "staging", *words).err
 
 
-def test_the_strongest_choice_wins(
+def test_the_strongest_wins(
     filled: Contexts, sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the strongest: --db, --context, $DCRON_DB, $DCRON_CONTEXT, default_context, database."""

@@ -114,7 +114,7 @@ def test_there_is_a_deployment_a_daemon_set_and_a_budget() -> None:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda each: each["kind"])
-def test_a_pod_has_its_grace_its_probes_and_no_rights(
+def test_a_pod_has_grace_probes_and_no_rights(
     workload: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     pod = pod_of(workload)

@@ -115,9 +115,7 @@ def test_paused_starts_nothing(sqlite: Dcron, other: str) -> None:
         ('"queues"', '"cues"', "part 'cues'"),
     ],
 )
-def test_a_file_that_is_wrong_restores_nothing(
-    sqlite: Dcron, other: str, old: str, new: str, message: str
-) -> None:
+def test_a_wrong_file_restores_nothing(sqlite: Dcron, other: str, old: str, new: str, message: str) -> None:
     fill(sqlite)
     text = sqlite.done("dump").out
     assert old in text

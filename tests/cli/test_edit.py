@@ -102,9 +102,7 @@ def test_what_would_change_is_shown_and_without_a_terminal_needs_force(
     assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_the_next_runs_before_and_after_say_what_a_clock_change_does(
-    sqlite: Dcron, editor: MakeEditor
-) -> None:
+def test_the_next_runs_say_what_a_clock_change_does(sqlite: Dcron, editor: MakeEditor) -> None:
     rule = "RRULE:FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU;BYHOUR=1;BYMINUTE=30;BYSECOND=0"
     sqlite.done("add", "-n", "spring", "-z", "Europe/Berlin", rule, "true")
     editor("text = text.replace('BYHOUR=1', 'BYHOUR=2').replace('true', 'false')")
@@ -239,7 +237,7 @@ def test_from_the_question_one_may_edit_on(sqlite: Dcron, editor: MakeEditor, tm
     assert "run x" in (tmp_path / "shown-1").read_text()
 
 
-def test_an_editor_that_fails_changes_nothing(
+def test_a_failed_editor_changes_nothing(
     sqlite: Dcron, editor: MakeEditor, left: Callable[[], list[Path]]
 ) -> None:
     three(sqlite)
@@ -319,7 +317,7 @@ def test_a_huge_file_is_refused_and_kept(
 # Which editor -------------------------------------------------------------------------------------
 
 
-def test_visual_comes_before_editor_and_may_have_words(
+def test_visual_comes_before_editor_and_may_have_options(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "file"
@@ -360,9 +358,7 @@ def test_without_a_choice_the_usual_editors_are_looked_for(
     assert (f"this is {present[0]}" if present else "set $EDITOR") in answer.out
 
 
-def test_the_line_is_passed_to_an_editor_behind_a_link(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_editor_behind_a_link_gets_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "vim.basic").write_text('#!/bin/sh\necho "$@" > "$2.words"\n')
     (tmp_path / "vim.basic").chmod(0o755)
     (tmp_path / "editor").symlink_to(tmp_path / "vim.basic")
@@ -376,9 +372,7 @@ def test_the_line_is_passed_to_an_editor_behind_a_link(
 
 
 @pytest.mark.terminal
-def test_ctrl_c_within_an_editor_that_handles_it_does_not_end_dcron(
-    sqlite: Dcron, editor: MakeEditor
-) -> None:
+def test_ctrl_c_that_the_editor_handles_does_not_end_dcron(sqlite: Dcron, editor: MakeEditor) -> None:
     three(sqlite)
     editor(
         "import time\n"

@@ -152,7 +152,7 @@ def test_a_freeze_is_in_the_forecast(crowd: Dcron) -> None:
     assert crowd.done("forecast", "--quiet", "11h").out
 
 
-def test_an_hour_that_comes_twice_has_two_rows_with_the_abbreviations(
+def test_an_hour_that_comes_twice_has_two_rows(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     berlin = zone("Europe/Berlin")

@@ -72,7 +72,7 @@ def test_cancel_asks(sqlite: Dcron) -> None:
     assert sqlite("freeze", "--cancel", "--from", "+1h").code == 2
 
 
-def test_a_protected_context_wants_its_name(
+def test_a_protected_context_asks_for_its_name(
     sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "config.toml"

@@ -56,9 +56,7 @@ def test_interrupted_waiting_is_130_and_the_run_stays(sqlite: Dcron) -> None:
     )
 
 
-def test_a_mistake_of_ours_is_admitted_without_passwords(
-    sqlite: Dcron, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_internal_error_shows_no_password(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(crontab: Crontab) -> None:
         raise RuntimeError("postgresql://me:s3cret@host/db \x1b[31m")
 

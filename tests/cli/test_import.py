@@ -25,7 +25,7 @@ def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("more", [(), ("-n",)])
-def test_root_has_to_say_whose_the_tasks_are(
+def test_root_has_to_name_an_account(
     sqlite: Dcron, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
@@ -133,9 +133,7 @@ def test_a_system_file_is_warned_about(sqlite: Dcron) -> None:
         assert "warning" not in sqlite.done("import", "-n", "-", *option, stdin=SYSTEM).err
 
 
-def test_a_forgotten_system_is_noticed(
-    sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_system_is_noticed(sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "shop").write_bytes(b"0 9 * * * root shop\n")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert "a file with accounts is read with --system" in sqlite("import", str(tmp_path / "shop")).err
@@ -210,9 +208,7 @@ def test_variables_of_other_crons_are_named(sqlite: Dcron) -> None:
         ("restore", "BAD"),
     ],
 )
-def test_what_writes_nothing_creates_no_crontab(
-    sqlite: Dcron, tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_without_a_write_there_is_no_crontab(sqlite: Dcron, tmp_path: Path, words: tuple[str, ...]) -> None:
     sqlite.done("add", "-n", "dumped", "@daily", "x")
     files = {"FILE": "#dcron: name=a\n@daily x\n", "BAD": "@daily\n"}
     files["DUMP"] = sqlite.done("dump", "-").out

@@ -120,9 +120,7 @@ def test_a_task_that_never_fires_is_imported_paused(dcron: Dcron) -> None:
         (b"0 9 * * * a\0b\n", ":1:12: "),
     ],
 )
-def test_a_file_that_is_no_crontab_is_refused(
-    sqlite: Dcron, tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_what_is_no_crontab_is_refused(sqlite: Dcron, tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "file").write_bytes(content)
     refused = sqlite("import", str(tmp_path / "file"))
     assert (refused.code, message in refused.err) == (2, True)

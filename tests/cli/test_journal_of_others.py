@@ -31,9 +31,7 @@ def other_tool(path: str) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_agents_and_verbs_work_on_when_another_tool_sets_the_journal_mode(
-    sqlite: Dcron, tmp_path: Path
-) -> None:
+def test_agents_and_verbs_survive_another_tool_s_journal_mode(sqlite: Dcron, tmp_path: Path) -> None:
     sqlite.done("add", "-n", "often", "@every 1s", "true")
     path = sqlite.url.removeprefix("sqlite:///")
 

@@ -31,9 +31,7 @@ DATA = Path(__file__).parent.parent / "data"
         (["preview", "-n", "100001", "@daily"], "--count: 100001 is not valid; give 1 to 100,000"),
     ],
 )
-def test_a_value_that_is_not_valid_is_answered_in_one_style(
-    sqlite: Dcron, words: list[str], message: str
-) -> None:
+def test_an_invalid_value_is_answered_in_one_style(sqlite: Dcron, words: list[str], message: str) -> None:
     refused = sqlite(*words)
     assert refused.code == 2
     assert refused.err.startswith(f"dcron: {message}")

@@ -21,7 +21,7 @@ def shown(dcron: Dcron, url: str, words: list[str]) -> str:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(password=passwords, shape=st.sampled_from(SHAPES), words=st.sampled_from(WORDS))
-def test_no_command_shows_a_part_of_a_password(
+def test_no_command_shows_part_of_a_password(
     sqlite: Dcron, password: str, shape: str, words: list[str]
 ) -> None:
     harmless = parts(shown(sqlite, shape.format(""), words) + shown(sqlite, shape.format("k@k@k"), words))

@@ -358,9 +358,7 @@ def test_a_backfill_counts_back_from_now(sqlite: Dcron) -> None:
         (["nobody", "--from", "2020-01-01", "--to", "now"], 4, "nobody"),
     ],
 )
-def test_a_backfill_that_makes_no_sense_is_refused(
-    sqlite: Dcron, words: list[str], code: int, message: str
-) -> None:
+def test_a_wrong_backfill_is_refused(sqlite: Dcron, words: list[str], code: int, message: str) -> None:
     sqlite.done("add", "-n", "report", "0 * * * *", "true")
     sqlite.done("add", "-n", "deploy", "@on deploy", "true")
     refused = sqlite("backfill", *words)

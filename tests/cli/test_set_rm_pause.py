@@ -150,9 +150,7 @@ def test_a_new_name_that_is_taken_is_refused(dcron: Dcron) -> None:
     assert dcron("set", "one", "-n", "two").code == 1
 
 
-def test_a_change_after_another_person_s_is_a_conflict_that_names_them(
-    dcron: Dcron, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_after_another_person_s_names_them(dcron: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
     dcron.done("add", "-n", "one", "@daily", "ls")
     read = Crontab.get
 
@@ -240,9 +238,7 @@ def test_removing_a_name_twice_removes_one_task(dcron: Dcron) -> None:
         (["rm"], "remove deploy-prod (@daily, true)? [y/N]"),
     ],
 )
-def test_on_a_terminal_the_one_task_that_begins_so_is_asked_about(
-    sqlite: Dcron, words: list[str], question: str
-) -> None:
+def test_on_a_terminal_a_unique_prefix_is_asked_about(sqlite: Dcron, words: list[str], question: str) -> None:
     sqlite.done("add", "-n", "deploy-prod", "@daily", "true")
     before = sqlite.done("view", "deploy-prod", "--json").json
     no = on_terminal(*words, "dep", url=sqlite.url, typed="\n", wait_for="[y/N]")

@@ -76,7 +76,7 @@ EVALUATION = ("croniter", "dateutil")
         (["add", "@daily", "true"], (*UNUSED, *POSTGRES_ONLY)),
     ],
 )
-def test_a_verb_on_sqlite_loads_neither_postgres_nor_alembic(
+def test_sqlite_needs_neither_postgres_nor_alembic(
     sqlite_url: str, words: list[str], unused: Sequence[str]
 ) -> None:
     assert loaded(*words, names=unused, url=sqlite_url) == set()

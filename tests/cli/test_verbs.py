@@ -31,9 +31,7 @@ def test_words_of_other_tools_are_understood(sqlite: Dcron) -> None:
         ("disable", "dcron pause one"),
     ],
 )
-def test_words_that_may_mean_several_verbs_are_answered_with_them(
-    sqlite: Dcron, word: str, verb: str
-) -> None:
+def test_words_that_may_mean_several_verbs_name_them(sqlite: Dcron, word: str, verb: str) -> None:
     refused = sqlite(word, "one")
     assert (refused.code, f"there is no verb '{word}'" in refused.err, verb in refused.err) == (2, True, True)
 

@@ -129,9 +129,7 @@ def test_a_file_is_answered_with_import(sqlite: Dcron, file: str) -> None:
         *(("lst", "list"), ("frezee", "freeze"), ("rport", "report")),
     ],
 )
-def test_a_typo_is_answered_with_the_verb_and_never_with_its_opposite(
-    sqlite: Dcron, typed: str, meant: str
-) -> None:
+def test_a_typo_is_never_answered_with_the_opposite_verb(sqlite: Dcron, typed: str, meant: str) -> None:
     assert f"did you mean {meant}?" in sqlite(typed).err
 
 
@@ -149,9 +147,7 @@ def test_an_opposite_that_does_not_exist_is_answered_with_nothing(sqlite: Dcron,
         (["runs", "--id=1"], ["view", "1"]),
     ],
 )
-def test_a_form_of_the_release_before_works_with_a_note(
-    sqlite: Dcron, old: list[str], new: list[str]
-) -> None:
+def test_an_old_form_works_with_a_note(sqlite: Dcron, old: list[str], new: list[str]) -> None:
     sqlite.done("add", "-n", "one", "@yearly", "true")
     sqlite.done("freeze", "-f", "--from", "+3d", "--until", "+4d")
     sqlite.done("run", "one")

@@ -189,9 +189,7 @@ def test_a_success_while_the_alert_is_open_is_no_guide_to_what_changed(stage: St
         ({"name": "web-2"}, "a", "began on web-2, which is new since the last success on web-1"),
     ],
 )
-def test_else_what_is_new_since_the_last_success_is_blamed(
-    stage: Stage, node: dict[str, Any], tzdata: str, text: str
-) -> None:
+def test_else_what_is_new_is_blamed(stage: Stage, node: dict[str, Any], tzdata: str, text: str) -> None:
     task = stage.task("backup")
     first = stage.node()
     stage.forward(hours=1)

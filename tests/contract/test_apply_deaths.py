@@ -83,9 +83,7 @@ def is_partial(stage: Stage) -> bool:
 
 
 @pytest.mark.slow
-def test_an_apply_that_dies_at_a_statement_is_finished_by_the_next(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_apply_finishes_one_that_died(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     if TASKS < 500:
         monkeypatch.setattr(transactions, "MOST_AT_ONCE", 5)
         monkeypatch.setattr(transactions, "PAGE", 5)

@@ -113,9 +113,7 @@ def test_nothing_is_pruned_that_is_not_archived(stage: Stage, folder: Path) -> N
     assert statistics.by_node(NOON - timedelta(days=60)).pruned_until == old.date()
 
 
-def test_a_day_becomes_several_objects_page_by_page(
-    stage: Stage, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_day_becomes_several_objects(stage: Stage, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("PAGE", 2), ("PART", 1500), ("OUTPUT_AT_ONCE", 10)):
         monkeypatch.setattr(f"dcron.store.retention.archives.{name}", value)
     ids = fill(stage, 7)

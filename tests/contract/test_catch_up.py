@@ -143,9 +143,7 @@ def test_starts_are_spread_the_same_way_on_every_node_and_shown_before(stage: St
 
 
 @pytest.mark.parametrize(("added_at", "first"), [("12:00", "13:00"), ("13:00:01", "14:00")])
-def test_a_task_does_not_run_for_an_occurrence_from_before_it_was_added(
-    stage: Stage, added_at: str, first: str
-) -> None:
+def test_a_task_does_not_run_for_times_before_it_was_added(stage: Stage, added_at: str, first: str) -> None:
     """Also if its jitter would start the run later. The preview and the agents agree."""
     stage.now = at(added_at)
     stage.task("backup", "0 * * * *", jitter=3000.0)

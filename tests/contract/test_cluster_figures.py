@@ -132,7 +132,7 @@ def test_queues_have_a_limit_or_active_runs(stage: Stage) -> None:
         ([FAILED, SUCCEEDED, FAILED, "skipped", "cancelled"], 1),
     ],
 )
-def test_failures_are_those_since_the_last_success(
+def test_failures_count_since_the_last_success(
     stage: Stage, states: list[RunState | str], failures: int
 ) -> None:
     task = stage.task("a")
@@ -155,7 +155,7 @@ def test_a_task_has_the_times_of_its_last_run_and_success(stage: Stage) -> None:
     assert (stage.now - found.last_run).total_seconds() == 7.5
 
 
-def test_a_task_that_has_failed_for_ever_is_not_searched_for_ever(
+def test_a_task_that_always_failed_is_not_searched_for_ever(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search_terms, "LOOK_BACK", 3)

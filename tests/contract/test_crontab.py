@@ -175,9 +175,7 @@ def test_a_skipped_run_is_not_the_last_run(stage: Stage) -> None:
     assert view.last_run.id == run.id
 
 
-def test_views_come_in_the_order_of_names_over_all_pages(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_views_come_in_the_order_of_names_on_all_pages(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dcron.services.tasks.tasks.PAGE", 3)
     names = ["B", "a", "a-1", "a.1", "a1", "b", "z"]
     for name in reversed(names):
@@ -448,9 +446,7 @@ def test_what_a_run_printed_is_read_from_any_place_on(stage: Stage) -> None:
     assert stage.crontab.output(2, 0) == []
 
 
-def test_of_too_much_output_the_head_and_the_tail_are_kept(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_too_much_output_head_and_tail_are_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "HEAD_BYTES", 20)
     monkeypatch.setattr(output, "TAIL_BYTES", 20)
     with stage.database.write() as connection:

@@ -141,9 +141,7 @@ def test_a_file_that_was_replaced_is_refused_until_it_is_opened_anew(file: Datab
         assert connection.execute(text("SELECT count(*) FROM other")).scalar() == 0
 
 
-def test_a_file_that_goes_in_the_middle_of_a_transaction_is_not_called_read_only(
-    file: Database, path: Path
-) -> None:
+def test_a_file_that_goes_during_a_transaction_is_not_called_read_only(file: Database, path: Path) -> None:
     aside = path.with_name("aside.db")
 
     def insert_without_file(*, replaced: bool) -> None:
@@ -172,9 +170,7 @@ def test_a_directory_in_the_files_place_is_named(path: Path) -> None:
     assert str(failure) == f"the database {path} cannot be opened: is a directory"
 
 
-def test_a_file_of_another_account_is_named_with_its_owner(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_account_s_file_is_named_with_its_owner(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> int:
         raise PermissionError(errno.EACCES, "Permission denied")
 
@@ -240,9 +236,7 @@ def test_a_refused_role_is_named_without_its_password(postgres_server: str) -> N
     assert "nobody_here" in str(failure)
 
 
-def test_another_session_s_lock_on_postgres_is_worth_another_try(
-    postgres: Database, postgres_server: str
-) -> None:
+def test_another_session_s_lock_is_worth_another_try(postgres: Database, postgres_server: str) -> None:
     with psycopg.connect(postgres_server) as holder:
         holder.execute("CREATE TABLE public.held (x int)")
         holder.commit()
@@ -402,9 +396,7 @@ def test_a_slow_answer_is_waited_for(postgres_server: str) -> None:
     ("statement", "temporary"),
     [("SELECT 1/0", False), ("SELECT pg_terminate_backend(pg_backend_pid())", True)],
 )
-def test_a_postponed_statement_fails_like_any_other(
-    postgres: Database, statement: str, temporary: bool
-) -> None:
+def test_a_postponed_statement_fails_like_others(postgres: Database, statement: str, temporary: bool) -> None:
     with pytest.raises(DatabaseError) as failure, postgres.write() as connection:
         postgres.send(connection, text(statement)).rows()
     assert is_transient(failure.value) is temporary

@@ -298,9 +298,7 @@ def test_more_than_a_file_may_hold_is_edited_by_name(stage: Stage, monkeypatch: 
         editing(stage).text()
 
 
-def test_more_changes_than_agents_can_wait_for_are_refused(
-    sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_changes_at_once_are_refused(sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_CHANGES", 2)
     for name in ("a", "b", "c"):
         sqlite_stage.task(name, command=f"run {name}")

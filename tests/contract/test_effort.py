@@ -123,7 +123,7 @@ def test_a_task_that_takes_too_long_is_suspended_with_the_reason(stage: Stage) -
     assert not stage.has_to_plan()
 
 
-def test_a_run_whose_successor_takes_too_long_starts_and_is_the_last(
+def test_a_run_whose_successor_takes_too_long_is_the_last(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, node = stage.task("job", dear(1)), stage.node(lease=10**6)

@@ -162,9 +162,7 @@ def test_a_time_beyond_all_times_stops_nothing(database_url: str, stage: Stage) 
     assert len(agent(stage).dispatch()) == 1
 
 
-def test_with_replace_a_new_event_stops_what_the_one_before_started(
-    stage: Stage, launching: Triggers
-) -> None:
+def test_with_replace_a_new_event_stops_the_run_before(stage: Stage, launching: Triggers) -> None:
     stage.task("preview", "@on push", overlap="replace")
     node = stage.node()
     launching.emit("push", payload="old")
@@ -176,9 +174,7 @@ def test_with_replace_a_new_event_stops_what_the_one_before_started(
     assert [run.payload for run in stage.take(node)] == ["new"]
 
 
-def test_a_task_listens_as_soon_as_it_is_written_though_its_run_is_claimed(
-    stage: Stage, launching: Triggers
-) -> None:
+def test_a_task_listens_at_once_though_its_run_is_claimed(stage: Stage, launching: Triggers) -> None:
     task, node = stage.task("build"), stage.node()
     stage.forward(minutes=10)
     claimed = stage.claim(node)

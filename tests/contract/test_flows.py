@@ -90,9 +90,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("state", ENDS)
-def test_a_step_that_does_not_succeed_leaves_out_what_comes_after_it(
-    stage: Stage, etl: Etl, state: RunState
-) -> None:
+def test_a_step_without_success_leaves_out_what_comes_after(stage: Stage, etl: Etl, state: RunState) -> None:
     report = stage.task("report", "@after load")
     flow = etl.begin()
     middle = etl.take()

@@ -167,7 +167,7 @@ def test_a_planned_freeze_is_withdrawn(stage: Stage) -> None:
     ("begin", "end", "message"),
     [(-1, None, "--from is in the past"), (None, -1, "--until is in the past"), (2, 1, "not after --from")],
 )
-def test_times_that_make_no_freeze_are_refused(
+def test_wrong_times_of_a_freeze_are_refused(
     stage: Stage, begin: int | None, end: int | None, message: str
 ) -> None:
     times = [None if each is None else NOON + timedelta(hours=each) for each in (begin, end)]

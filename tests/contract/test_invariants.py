@@ -127,9 +127,7 @@ def test_a_task_that_makes_no_sense_is_refused(stage: Stage, values: dict[str, A
         ("command", "NULL"),
     ],
 )
-def test_sqlite_takes_only_values_that_can_be_read_again(
-    sqlite_stage: Stage, column: str, value: str
-) -> None:
+def test_sqlite_takes_only_values_it_can_read_again(sqlite_stage: Stage, column: str, value: str) -> None:
     with pytest.raises(IntegrityError):
         sqlite_stage.sql(f"INSERT INTO crontab (name, schedule, {column}) VALUES ('a', '@daily', {value})")
 

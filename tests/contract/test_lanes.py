@@ -64,7 +64,7 @@ def test_an_edit_sends_what_waits_where_the_task_says_now(stage: Stage) -> None:
         ({"need": {"gpu": 2}}, None),
     ],
 )
-def test_a_run_that_no_living_node_can_take_says_so(
+def test_a_run_that_no_node_can_take_says_so(
     stage: Stage, asked: dict[str, Any], message: str | None
 ) -> None:
     stage.node("web-1", tags=("eu",), queues=("default",))
@@ -141,9 +141,7 @@ def test_an_account_that_no_living_agent_has_is_named(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("facts", [{"account": "root", "uid": 0, "any_account": True}, {}])
-def test_root_and_agents_that_do_not_say_run_commands_as_any_account(
-    stage: Stage, facts: dict[str, Any]
-) -> None:
+def test_root_and_silent_agents_run_commands_as_any_account(stage: Stage, facts: dict[str, Any]) -> None:
     stage.node("web-1", **facts)
     stage.task("job", user="deploy")
     assert stage.crontab.view("job").unserved is None

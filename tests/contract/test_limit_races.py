@@ -149,7 +149,7 @@ def test_a_tasks_limit_holds_and_nothing_that_waited_is_forgotten(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 3])
-def test_a_queues_limit_holds_over_many_tasks(
+def test_a_queue_limit_holds_over_many_tasks(
     stage: Stage, race: Callable[[Lane], Ledger], limit: int
 ) -> None:
     Fleet(stage.crontab).set_queue("mail", limit)

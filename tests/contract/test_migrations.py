@@ -89,9 +89,7 @@ def test_an_empty_database_gets_its_tables(database: Database) -> None:
         assert set(metadata.tables) <= set(inspect(connection).get_table_names())
 
 
-def test_an_upgrade_makes_exactly_what_a_new_database_gets(
-    database: Database, empty_database_url: str
-) -> None:
+def test_an_upgrade_makes_what_a_new_database_has(database: Database, empty_database_url: str) -> None:
     make_oldest_tables(empty_database_url)
     assert migrations.upgrade(database) == OLDEST
     with database.write() as connection:
@@ -188,9 +186,7 @@ def test_tables_of_a_newer_dcron_are_left_alone(database: Database) -> None:
     assert migrations.current_version(database) == "9999"
 
 
-def test_tables_of_an_older_dcron_are_upgraded_on_request(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_older_tables_are_upgraded_on_request(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     migrations.prepare(database)
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", "0998")
     message = f"version {SCHEMA_VERSION} and this dcron needs 0998: run `dcron db upgrade`"

@@ -193,9 +193,7 @@ def test_a_paused_task_keeps_what_waits_until_it_is_resumed(stage: Stage) -> Non
 
 
 @pytest.mark.parametrize("overlap", ["queue", "replace"])
-def test_what_downtime_left_out_is_recorded_once_though_its_run_has_to_wait(
-    stage: Stage, overlap: str
-) -> None:
+def test_what_downtime_left_out_is_recorded_once_though_its_run_waits(stage: Stage, overlap: str) -> None:
     task, node = stage.task("backup", overlap=overlap), stage.node()
     by_hand = stage.crontab.run(task)
     stage.take(node)

@@ -91,7 +91,7 @@ def test_who_waits_for_long_gets_a_connection_of_its_own(database: Database) -> 
 
 
 @pytest.mark.slow
-def test_a_third_connection_to_a_server_far_away_is_kept(
+def test_a_third_connection_to_a_far_server_is_kept(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "_FAR", 0.0)

@@ -109,7 +109,7 @@ def test_two_claimers_never_get_the_same_run(
     assert set(started.values()) == {1}
 
 
-def test_the_same_race_exposes_a_protocol_that_overwrites(
+def test_the_race_exposes_a_protocol_that_overwrites(
     stage: Stage, claimers: list[tuple[Database, str]]
 ) -> None:
     for _ in range(20):
@@ -263,9 +263,7 @@ def test_two_reapers_share_the_dead(stage: Stage, claimers: list[tuple[Database,
     ]
 
 
-def test_two_people_may_take_the_same_name_at_once_and_one_gets_it(
-    stage: Stage, claimers: list[tuple[Database, str]]
-) -> None:
+def test_of_two_people_one_gets_the_same_name(stage: Stage, claimers: list[tuple[Database, str]]) -> None:
     lines = [stage.task(f"line-{number}") for number in range(CLAIMERS)]
     barrier = threading.Barrier(CLAIMERS, timeout=PATIENCE)
 

@@ -77,9 +77,7 @@ def test_what_lasts_is_repeated_after_each_day(stage: WatchedStage, sent: list[M
 
 
 @pytest.mark.slow
-def test_the_setting_says_after_how_long_and_a_success_ends_it(
-    stage: WatchedStage, sent: list[Message]
-) -> None:
+def test_the_setting_says_when_and_a_success_ends_it(stage: WatchedStage, sent: list[Message]) -> None:
     SharedSettings(stage.crontab).set("notify.again", "10m")
     stage.task("backup", "@on never", notify=("ops",))
     node = fail(stage, "backup")

@@ -131,9 +131,7 @@ def test_a_pruned_span_has_its_figures_from_the_daily_statistics(stage: Stage) -
     assert report(stage, TODAY + HOUR / 2).is_incomplete
 
 
-def test_alerts_that_were_opened_in_the_span_are_counted_by_kind(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_alerts_opened_in_the_span_are_counted_by_kind(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alert_list, "_PAGE", 2)
     task = stage.task("a")
     insert_alert(stage.database, YESTERDAY - HOUR, kind="clock")

@@ -346,9 +346,7 @@ def steps_of_a_look(stage: Stage) -> int:
     return steps
 
 
-def test_after_a_batch_that_fails_the_next_one_is_smaller(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_failed_batch_the_next_one_is_smaller(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     a = task(stage)
     insert_history(stage, [{"task_id": a, "days": 60}] * 120)
     delete, sizes, most = History.delete, list[int](), 20

@@ -159,9 +159,7 @@ def insert_other_rows(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_dry_run_shows_what_a_round_deletes_of_every_kind(
-    stage: Stage, tasks: dict[str, int], seed: int
-) -> None:
+def test_a_dry_run_shows_what_a_round_deletes(stage: Stage, tasks: dict[str, int], seed: int) -> None:
     ids = insert_history(stage, generated(tasks, seed))
     stage.execute(insert(holds).values(task="a", reason="audit", run_id=ids[0]))
     never = stage.task("letters", "@on never", keep={"bad": "none", "bad-output": "none"}).id

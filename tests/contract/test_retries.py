@@ -217,9 +217,7 @@ def test_the_retry_of_a_node_that_is_gone_leaves_a_dead_letter(stage: Stage) -> 
 
 
 @pytest.mark.parametrize("declared_dead", [False, True])
-def test_a_run_whose_command_was_never_begun_comes_again_and_costs_no_try(
-    stage: Stage, *, declared_dead: bool
-) -> None:
+def test_a_run_that_never_started_comes_again_and_costs_no_try(stage: Stage, *, declared_dead: bool) -> None:
     task, node = stage.task("backup", "0 13 * * *"), stage.node()
     stage.now = at("13:00")
     (run,) = stage.take(node)
@@ -241,9 +239,7 @@ def test_a_run_whose_command_was_never_begun_comes_again_and_costs_no_try(
 
 
 @pytest.mark.parametrize("on_lost", ["retry", "dead"])
-def test_a_run_whose_end_was_asked_for_is_not_tried_again_when_its_node_dies(
-    stage: Stage, on_lost: str
-) -> None:
+def test_a_cancelled_run_is_not_tried_again_when_its_node_dies(stage: Stage, on_lost: str) -> None:
     task = stage.task("backup", tries=3, on_lost=on_lost)
     node = stage.node(lease=30)
     stage.now = at("12:10")

@@ -434,9 +434,7 @@ def test_a_draining_node_claims_nothing(stage: Stage, outside: Outside) -> None:
 
 
 @pytest.mark.parametrize("drains", [False, True])
-def test_a_node_that_ends_gives_back_what_it_has_not_tried(
-    stage: Stage, outside: Outside, drains: bool
-) -> None:
+def test_a_node_that_ends_returns_what_it_has_not_tried(stage: Stage, outside: Outside, drains: bool) -> None:
     node, stop = notifier(stage), threading.Event()
     notify(stage)
     stage.forward(seconds=10)
@@ -450,9 +448,7 @@ def test_a_node_that_ends_gives_back_what_it_has_not_tried(
     assert (outside.received, row.tries, row.holder) == ([], 0, None)
 
 
-def test_a_channel_that_cannot_be_read_any_more_is_a_failure(
-    stage: Stage, outside: Outside, tmp_path: Path
-) -> None:
+def test_a_channel_that_cannot_be_read_is_a_failure(stage: Stage, outside: Outside, tmp_path: Path) -> None:
     gone = Channel("ops", "apprise", {"url_file": str(tmp_path / "gone")})
     node = notifier(stage, "web-1", gone)
     notify(stage)
@@ -592,7 +588,7 @@ def test_an_output_that_cannot_be_read_does_not_hold_up_others(
     assert [row.error for row in rows(stage)] == ["ValueError: not JSON", None]
 
 
-def test_an_error_that_is_not_foreseen_ends_no_loop(
+def test_an_unexpected_error_ends_no_loop(
     stage: Stage, outside: Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notify(stage)

@@ -89,9 +89,7 @@ ends = st.builds(
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ends, max_size=20), st.data())
-def test_a_pruned_history_has_the_same_statistics(
-    stage: Stage, ended: list[dict[str, Any]], data: Any
-) -> None:
+def test_a_pruned_history_has_equal_statistics(stage: Stage, ended: list[dict[str, Any]], data: Any) -> None:
     with stage.database.write() as connection:
         for table in (runs, daily_statistics, summed_days):
             connection.execute(delete(table))
@@ -135,9 +133,7 @@ def running(stage: Stage, *, lost_at: datetime | None = None, pruned: bool = Fal
 @pytest.mark.slow
 @pytest.mark.parametrize("pruned", [False, True])
 @pytest.mark.parametrize("lost_at", [None, YESTERDAY + timedelta(hours=11), TODAY + timedelta(hours=1)])
-def test_an_end_that_is_recorded_late_is_counted(
-    stage: Stage, lost_at: datetime | None, pruned: bool
-) -> None:
+def test_an_end_recorded_late_is_counted(stage: Stage, lost_at: datetime | None, pruned: bool) -> None:
     node, started = running(stage, lost_at=lost_at, pruned=pruned)
     before = report(stage)
     lost_before = before["a"].now.lost if "a" in before else 0

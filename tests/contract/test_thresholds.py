@@ -25,9 +25,7 @@ def found(stage: WatchedStage) -> set[str]:
 
 
 @pytest.mark.parametrize(("beyond", "is_late"), [(-MOMENT, False), (MOMENT * 0, True), (MOMENT, True)])
-def test_a_run_is_late_from_its_expected_start_on(
-    stage: WatchedStage, beyond: timedelta, is_late: bool
-) -> None:
+def test_a_run_is_late_from_its_start_on(stage: WatchedStage, beyond: timedelta, is_late: bool) -> None:
     stage.task("backup")
     stage.now += timedelta(minutes=20) + beyond
     assert stage.look() == (["late task:1"] if is_late else [])
@@ -71,7 +69,7 @@ def test_a_clock_is_off_above_two_seconds(stage: WatchedStage, offset: float, is
 
 
 @pytest.mark.parametrize(("beyond", "is_unserved"), [(-MOMENT, False), (MOMENT * 0, True), (MOMENT, True)])
-def test_a_task_is_unserved_from_five_minutes_on(
+def test_a_task_is_unserved_after_5_minutes(
     stage: WatchedStage, beyond: timedelta, is_unserved: bool
 ) -> None:
     stage.node("web-1", lease=36_000)

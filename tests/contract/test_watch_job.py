@@ -264,7 +264,7 @@ def test_one_stale_task_of_20_000_is_found_in_the_next_round(stage: WatchedStage
 
 
 @pytest.mark.slow
-def test_many_stale_tasks_are_reported_step_by_step(
+def test_many_stale_tasks_are_found_step_by_step(
     stage: WatchedStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "STALE_PAGE", 700)

@@ -47,9 +47,7 @@ def full_server() -> Iterator[PostgresServer]:
 
 
 @pytest.mark.timeout(60 + 2 * START)
-def test_agents_that_find_no_free_connection_come_up_when_there_is_one(
-    full_server: PostgresServer, tmp_path: Path
-) -> None:
+def test_agents_without_a_free_connection_wait_for_one(full_server: PostgresServer, tmp_path: Path) -> None:
     with new_database(full_server.url, tmp_path) as url, cluster(url, tmp_path) as team:
         team.database.close()
         taken = []
@@ -97,7 +95,7 @@ def test_an_agent_that_waits_for_its_database_stops_when_it_is_asked_to(tmp_path
 
 
 @pytest.mark.parametrize("wrong", ["role", "database", "file", "url"])
-def test_what_does_not_pass_ends_a_starting_agent_at_once(
+def test_a_lasting_error_ends_a_starting_agent_at_once(
     postgres_server: str, tmp_path: Path, wrong: str
 ) -> None:
     server = make_url(postgres_server)

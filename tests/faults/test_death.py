@@ -48,9 +48,7 @@ def start_family(team: Cluster, marker: str) -> int:
     return run.id
 
 
-def test_a_killed_agents_commands_and_all_their_children_are_gone_within_two_seconds(
-    team: Cluster, marker: str
-) -> None:
+def test_a_killed_agent_s_commands_and_children_are_gone_in_two_seconds(team: Cluster, marker: str) -> None:
     agent = team.start_agent("dying")
     team.wait_until_alive(1)
     start_family(team, marker)
@@ -58,9 +56,7 @@ def test_a_killed_agents_commands_and_all_their_children_are_gone_within_two_sec
     wait_for(lambda: not processes_with(marker), 2.0, "no process of the family is left")
 
 
-def test_another_node_takes_over_the_tasks_and_the_run_is_lost_after_the_lease(
-    team: Cluster, marker: str
-) -> None:
+def test_another_node_takes_over_and_the_run_is_lost_after_the_lease(team: Cluster, marker: str) -> None:
     team.add("tick", "@every 1s", team.entry("tick"))
     dying = team.start_agent("dying", lease=LEASE)
     team.wait_until_alive(1)
@@ -190,9 +186,7 @@ def test_output_is_readable_while_the_command_runs(team: Cluster) -> None:
     assert [(chunk.stream, chunk.data) for chunk in chunks] == [("out", b"one\n\xff"), ("err", b"two\n")]
 
 
-def test_what_agent_and_warden_leave_when_killed_together_is_gone_in_two_seconds(
-    team: Cluster, marker: str
-) -> None:
+def test_what_agent_and_warden_leave_when_killed_is_gone_in_two_seconds(team: Cluster, marker: str) -> None:
     dying = team.start_agent("web", lease=LEASE)
     team.wait_until_alive(1)
     start_family(team, marker)

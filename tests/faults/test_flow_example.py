@@ -62,9 +62,7 @@ def test_the_flow_of_the_guide_runs_as_the_guide_says(team: Cluster, tmp_path: P
     assert [name for name in names if name not in listed] == []
 
 
-def test_a_failed_step_leaves_out_the_rest_and_its_retry_continues_the_flow(
-    team: Cluster, tmp_path: Path
-) -> None:
+def test_a_failed_step_leaves_out_the_rest_until_its_retry(team: Cluster, tmp_path: Path) -> None:
     for command in commands_in_guide(tmp_path)[:-1]:
         dcron(team, *command)
     dcron(team, "set", "count", "--command", "test -e mended && wc -l rows.txt > count.txt")

@@ -118,7 +118,7 @@ def test_a_spool_of_another_account_is_refused(place: Path) -> None:
 
 @pytest.mark.parametrize("how", ["owner", "mode", "link"])
 @pytest.mark.usefixtures("account")
-def test_a_node_directory_of_another_account_kills_nothing(
+def test_another_account_s_node_directory_kills_nothing(
     team: Cluster, tmp_path: Path, place: Path, how: str
 ) -> None:
     """It has the name of a living node; as a spool left behind, that node's commands would be killed."""

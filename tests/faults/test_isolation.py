@@ -47,9 +47,7 @@ def kill_all_three(agent: AgentProcess) -> None:
 
 @needs_namespaces
 @pytest.mark.parametrize("user", [None, "nobody"])
-def test_nothing_outlives_agent_guard_and_warden_killed_at_once(
-    team: Cluster, marker: str, user: str | None
-) -> None:
+def test_nothing_outlives_agent_guard_and_warden_killed(team: Cluster, marker: str, user: str | None) -> None:
     agent = team.start_agent("dying", "--isolate", lease=LEASE)
     team.wait_until_alive(1)
     run_id = start_family(team, marker, user=user)
@@ -61,9 +59,7 @@ def test_nothing_outlives_agent_guard_and_warden_killed_at_once(
 
 @needs_namespaces
 @pytest.mark.parametrize("who", ["guard", "warden"])
-def test_an_agent_goes_on_as_a_new_node_when_its_guard_or_warden_is_killed(
-    team: Cluster, marker: str, who: str
-) -> None:
+def test_an_agent_goes_on_as_a_new_node_without_guard_or_warden(team: Cluster, marker: str, who: str) -> None:
     agent = team.start_agent("lasting", "--isolate", lease=LEASE)
     team.wait_until_alive(1)
     run_id = start_family(team, marker)
@@ -92,9 +88,7 @@ def test_isolated_commands_see_each_other_alone_and_end_as_others_do(team: Clust
     assert processes_with(marker) == []
 
 
-def test_what_three_killed_without_isolation_left_is_ended_by_the_next_agent(
-    team: Cluster, marker: str
-) -> None:
+def test_what_was_killed_without_isolation_is_ended_by_the_next_agent(team: Cluster, marker: str) -> None:
     agent = team.start_agent("again", lease=LEASE)
     team.wait_until_alive(1)
     task = team.add("plain", "0 0 1 1 *", f"sleep {marker}; true")

@@ -63,9 +63,7 @@ def test_a_sender_that_hangs_is_killed_while_the_heartbeat_goes_on(team: Cluster
     assert agent.wait(60) == 0
 
 
-def test_a_sender_that_hangs_delays_neither_another_channel_nor_the_end(
-    team: Cluster, tmp_path: Path
-) -> None:
+def test_a_sender_that_hangs_delays_no_other_channel_and_no_end(team: Cluster, tmp_path: Path) -> None:
     begun, received = tmp_path / "begun", tmp_path / "received"
     agent = start(team, f"touch {begun}; sleep 3600", limit=45.0, pager=f"touch {received}")
     hanging = send_test(team)

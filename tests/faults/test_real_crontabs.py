@@ -41,9 +41,7 @@ def run_all(team: Cluster, name: str, scratch: Path) -> dict[str, tuple[RunState
 
 
 @pytest.mark.parametrize("name", [name for name, system in HARMLESS.items() if system])
-def test_the_jobs_of_system_files_end_as_their_shell_ends_them(
-    team: Cluster, name: str, tmp_path: Path
-) -> None:
+def test_jobs_of_system_files_end_as_their_shell_ends_them(team: Cluster, name: str, tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("their user column says root")
     ended = run_all(team, name, tmp_path)

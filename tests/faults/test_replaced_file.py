@@ -30,9 +30,7 @@ def start_long(team: Cluster) -> int:
     return run.id
 
 
-def test_an_agent_whose_file_is_replaced_ends_its_runs_and_goes_on_in_the_other(
-    path: Path, tmp_path: Path
-) -> None:
+def test_an_agent_whose_file_is_replaced_goes_on_in_the_new_one(path: Path, tmp_path: Path) -> None:
     marker = f"300.{uuid.uuid4().int % 10**12}"
     with cluster(f"sqlite:///{path}", tmp_path) as team:
         team.add("long", "0 0 1 1 *", f"echo old; sleep {marker}")

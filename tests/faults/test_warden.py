@@ -377,9 +377,7 @@ def test_a_reader_that_was_overtaken_goes_on_behind_the_gap(tmp_path: Path) -> N
     harness.close()
 
 
-def test_background_processes_hold_up_a_result_for_a_second_and_live_on(
-    harness: Harness, tmp_path: Path
-) -> None:
+def test_background_processes_delay_a_result_a_second_and_live_on(harness: Harness, tmp_path: Path) -> None:
     begun = time.monotonic()
     run = harness.shell(
         "(sleep 4; echo late && sleep 0.1 && echo later && touch survived; sleep 300) & echo $!",

@@ -453,7 +453,7 @@ def test_a_start_without_what_it_needs_fails_alone(harness: Harness) -> None:
 # -- all together
 
 
-def test_under_attack_a_neighbour_starts_in_time_and_no_run_is_lost(
+def test_under_attack_others_start_in_time_and_no_run_is_lost(
     team: Cluster, folder: Path, held: Path
 ) -> None:
     """One account steals its output, holds leases on its programs, and runs away from its timeouts."""

@@ -107,7 +107,7 @@ def test_background_processes_of_stopped_runs_end_and_those_of_a_kept_run_stay(
     until(lambda: not kept.alive() and not stopped.alive())  # what could belong to both ends with the last
 
 
-def test_what_is_kept_ends_with_the_agent_and_when_the_warden_is_stopped(
+def test_what_is_kept_ends_with_the_agent_and_the_warden(
     tmp_path: Path, kept: Marked, stopped: Marked
 ) -> None:
     for end in ("stop", "close"):
@@ -121,9 +121,7 @@ def test_what_is_kept_ends_with_the_agent_and_when_the_warden_is_stopped(
         until(lambda: not kept.alive())
 
 
-def test_a_warden_that_is_frozen_at_the_deadline_loses_everything(
-    harness: Harness, kept: Marked, stopped: Marked
-) -> None:
+def test_a_warden_frozen_at_the_deadline_loses_all(harness: Harness, kept: Marked, stopped: Marked) -> None:
     """The guard cannot tell them apart."""
     begin(harness, kept, stopped)
     harness.warden.set_deadline(boottime() + 1.0, grace=2.0)
@@ -133,9 +131,7 @@ def test_a_warden_that_is_frozen_at_the_deadline_loses_everything(
     os.kill(harness.warden.pid, signal.SIGCONT)
 
 
-def test_a_warden_that_is_frozen_later_does_not_save_a_kept_run_from_its_timeout(
-    harness: Harness, kept: Marked
-) -> None:
+def test_a_frozen_warden_does_not_save_a_kept_run_from_its_timeout(harness: Harness, kept: Marked) -> None:
     """Its row counts as lost some time after its timeout, so it must be over by then."""
     run = harness.start(*kept.tree(), keeps=True, timeout=4.0, grace=0.2)
     harness.pid(run)

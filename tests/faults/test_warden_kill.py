@@ -319,9 +319,7 @@ def test_what_forks_faster_than_it_can_be_found_dies_with_the_warden(tmp_path: P
 
 
 @pytest.mark.parametrize("passed", [-math.inf, 0.0, "now", None])
-def test_nothing_is_started_after_the_deadline_or_without_one(
-    tmp_path: Path, passed: float | str | None
-) -> None:
+def test_nothing_starts_after_the_deadline_or_without_one(tmp_path: Path, passed: float | str | None) -> None:
     harness = Harness(tmp_path, deadline=None)
     if passed is not None:
         harness.warden.set_deadline(boottime() if isinstance(passed, str) else passed)
@@ -334,9 +332,7 @@ def test_nothing_is_started_after_the_deadline_or_without_one(
     harness.close()
 
 
-def test_the_deadline_ends_everything_and_the_next_one_allows_starts_again(
-    harness: Harness, marked: Marked
-) -> None:
+def test_the_deadline_ends_everything_and_the_next_allows_starts(harness: Harness, marked: Marked) -> None:
     done = harness.shell(
         f"(trap '' TERM; exec sh -c 'while :; do sleep 1; done' {marked.word} >/dev/null 2>&1) & exit 0"
     )
@@ -356,9 +352,7 @@ def test_the_deadline_ends_everything_and_the_next_one_allows_starts_again(
     assert harness.result(harness.start("true")).exit_code == 0
 
 
-def test_a_start_after_the_deadline_waits_until_the_old_commands_are_gone(
-    harness: Harness, tmp_path: Path
-) -> None:
+def test_a_start_after_the_deadline_waits_for_the_old_commands(harness: Harness, tmp_path: Path) -> None:
     """A renewed lease comes at once; the ones it is too late for still have their grace."""
     old = harness.shell(
         "trap '' TERM; echo up; while :; do date +%s.%N >last; sleep 0.02; done", cwd=str(tmp_path)

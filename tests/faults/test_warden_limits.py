@@ -210,9 +210,7 @@ def test_nothing_outlives_a_cancelled_run_in_its_cgroup(harness: Harness, lent: 
     until(lambda: not groups(lent))
 
 
-def test_a_cgroup_is_kept_while_the_background_lives_and_goes_with_a_later_run(
-    harness: Harness, lent: Path
-) -> None:
+def test_a_cgroup_lives_with_its_background_and_goes_with_a_later_run(harness: Harness, lent: Path) -> None:
     run = harness.shell("sleep 1000 >/dev/null 2>&1 & echo $!", limits={"mem": ROOMY})
     pid = int(harness.output(run))
     assert [name.split("-")[2] for name in groups(lent)] == [str(run)]

@@ -63,9 +63,7 @@ async def test_tasks_are_deleted_together_with_those_that_wait_for_them(stage: S
         await screen.until(lambda: stage.crontab.names("", 9) == ["z"])
 
 
-async def test_keys_typed_ahead_do_not_answer_a_question(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_keys_typed_ahead_answer_no_question(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.add("backup")
     monkeypatch.setattr(modals, "PATIENCE", 30.0)
     async with stage.screen() as screen:

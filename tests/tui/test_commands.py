@@ -64,9 +64,7 @@ def test_the_verbs_of_the_shell_exist() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-async def test_a_verb_of_the_shell_shows_its_output(
-    stage: Stage, size: tuple[int, int], tmp_path: Path
-) -> None:
+async def test_a_shell_verb_shows_its_output(stage: Stage, size: tuple[int, int], tmp_path: Path) -> None:
     stage.add("backup")
     environment = {"DCRON_DB": stage.url}
     async with stage.screen(size=size, environment=environment, unicode=size[0] > 80) as screen:

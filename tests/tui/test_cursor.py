@@ -26,9 +26,7 @@ async def test_the_cursor_of_the_terminal_is_on_the_row(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_rows_are_not_sorted_anew_just_after_a_key(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_rows_are_not_sorted_just_after_a_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "SETTLED", 0.0)
     monkeypatch.setattr(tasks, "IDS_SHARE", 0)
     asked = []
@@ -53,9 +51,7 @@ async def test_the_name_of_a_node_is_inert_in_the_breadcrumb(stage: Stage) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_what_is_shown_of_a_task_goes_on_with_the_clock(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_panel_goes_on_with_the_clock(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     async with stage.screen("a", size=(130, 30)) as screen:
         await screen.shows("changed")
         health = screen.app.health

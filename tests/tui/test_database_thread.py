@@ -258,9 +258,7 @@ def losing(stage: Stage, lost: threading.Event) -> Callable[[], Crontab]:
 
 
 @pytest.mark.slow
-async def test_a_lost_database_leaves_the_old_rows_and_comes_back(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_lost_database_leaves_the_old_rows(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "FIRST_RETRY", 0.05)
     stage.add("backup")
     lost = threading.Event()
@@ -324,9 +322,7 @@ async def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
 
 
 @pytest.mark.slow
-async def test_a_database_that_is_away_at_the_start_is_awaited(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_database_away_at_the_start_is_awaited(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "FIRST_RETRY", 0.05)
     stage.add("backup")
     away = threading.Event()

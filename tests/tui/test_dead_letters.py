@@ -273,7 +273,7 @@ async def test_hostile_reasons_and_nodes_do_not_reach_the_screen(morgue: Morgue)
 # The detail pane ---------------------------------------------------------------------------------------
 
 
-async def test_the_panel_of_a_task_shows_what_keeps_it_what_it_needs_and_its_flow(
+async def test_the_panel_of_a_task_shows_its_cause_its_needs_and_its_flow(
     morgue: Morgue,
 ) -> None:
     fields: dict[str, Any] = {"require": ("gpu",), "queue": "ml", "need": {"gpu": 1.0}, "tries": 3}

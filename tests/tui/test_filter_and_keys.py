@@ -220,9 +220,7 @@ class Slow(Crontab):
 
 
 @pytest.mark.slow
-async def test_what_is_typed_before_a_form_is_ready_waits_for_it(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_keys_typed_before_a_form_is_ready_wait(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     async with stage.screen("backup", connect=lambda: Slow(open_database(stage.url), "bob@desk")) as screen:
         at_once(screen, "e", *"rsrD")
         await screen.shows("edit backup")

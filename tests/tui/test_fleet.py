@@ -59,9 +59,7 @@ def test_the_fleet_has_queues_due_runs_and_starts(stage: Stage, agents: Agents) 
     assert sum(found.starts) in (59, 60)  # the minute that is under way has begun
 
 
-def test_a_slow_database_leaves_the_starts_of_no_task_out(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_database_leaves_out_no_starts(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("one", "two", "three"):
         stage.add(name, "* * * * *")
     read = stage.crontab.tasks_by_id
@@ -76,7 +74,7 @@ def test_a_slow_database_leaves_the_starts_of_no_task_out(
     assert sum(found.starts) >= 3 * 59
 
 
-def test_the_starts_are_counted_again_after_a_minute_or_an_edit(
+def test_starts_are_counted_again_in_time_or_after_an_edit(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     minute = stage.crontab.now().replace(second=0, microsecond=0)
@@ -116,9 +114,7 @@ def test_no_more_slots_are_used_than_there_are_while_ends_are_recorded(stage: St
     assert (" 8/8 used   1 node", "") in shown
 
 
-async def test_a_panel_that_no_resize_has_shown_comes_with_the_next_second(
-    stage: Stage, agents: Agents
-) -> None:
+async def test_a_panel_without_a_resize_comes_with_the_next_second(stage: Stage, agents: Agents) -> None:
     async with stage.screen(awaited="no tasks yet") as screen:
         await screen.press("4", shows="0/8 used   1 node")
         screen.pane.query_one(FleetPanel).display = False

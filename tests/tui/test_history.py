@@ -107,7 +107,7 @@ async def test_later_changes_are_shown_before_they_are_lost(stage: Stage) -> Non
     assert (task.schedule, task.timeout) == ("30 2 * * *", None)
 
 
-async def test_the_last_act_of_the_session_is_undone_then_the_one_before_and_an_undo_is_redone(
+async def test_the_last_acts_of_the_session_are_undone_and_an_undo_is_redone(
     stage: Stage,
 ) -> None:
     async with stage.screen("backup", "other") as screen:

@@ -49,9 +49,7 @@ async def test_the_main_pages_show_what_matters(shop_url: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES[1:], ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_the_main_pages_show_what_matters_on_large_terminals(
-    shop_url: str, size: tuple[int, int]
-) -> None:
+async def test_the_main_pages_show_what_matters_at_large_sizes(shop_url: str, size: tuple[int, int]) -> None:
     await _walk(shop_url, [size], QUICK, unicode=True)
 
 

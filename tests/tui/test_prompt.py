@@ -128,7 +128,7 @@ async def test_a_wrong_filter_leaves_the_kept_one_in_force(stage: Stage) -> None
         ("late no", Completion("no", ["node:"], ""), "late node:"),
     ],
 )
-def test_the_last_word_grows_as_far_as_all_agree(
+def test_the_last_word_grows_while_all_agree(
     text: str, found: Completion, becomes: str, database_url: str
 ) -> None:
     assert completed(text, found) == becomes

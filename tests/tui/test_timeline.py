@@ -94,9 +94,7 @@ def test_the_header_names_hours_and_days_and_marks_now() -> None:
     ],
 )
 @pytest.mark.parametrize("cell", CELLS)
-def test_a_clock_change_is_in_the_header_at_its_place(
-    cell: timedelta, now: datetime, mark: str, at: datetime
-) -> None:
+def test_a_clock_change_is_in_the_header(cell: timedelta, now: datetime, mark: str, at: datetime) -> None:
     span = span_at(now, cell, timedelta(0))
     assert header(span, BERLIN, now).index(mark) == span.position(at)
     assert "!" not in header(span, UTC, now)

@@ -219,9 +219,7 @@ def size_of(message: Any) -> int:
     st.lists(st.binary(max_size=2000), max_size=20),
     st.sampled_from(["opened", "reminder", "closed", "later"]),
 )
-def test_no_message_has_control_characters(
-    names: Sequence[str], text: str, output: Sequence[bytes], kind: str
-) -> None:
+def test_messages_are_printable(names: Sequence[str], text: str, output: Sequence[bytes], kind: str) -> None:
     items = []
     for number, name in enumerate(names, 1):
         facts = AlertFacts(

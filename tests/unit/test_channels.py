@@ -85,9 +85,7 @@ def test_a_table_with_a_mistake_is_refused(path: Path, table: str, message: str 
     assert SECRET not in str(failure.value)
 
 
-def test_the_users_channel_replaces_the_sites_as_a_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_user_s_channel_replaces_the_site_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site, own = tmp_path / "site.toml", tmp_path / "own.toml"
     site.write_text("[notify.ops]\nkind = 'mail'\nto = 'a@b'\n[notify.other]\nkind = 'mail'\n")
     own.write_text("[notify.ops]\nkind = 'mail'\nfrom = 'c@d'\n")
@@ -159,8 +157,6 @@ def test_root_refuses_a_file_that_others_can_change(tmp_path: Path) -> None:
         ({"kind": "command", "command": "x"}, False),
     ],
 )
-def test_it_is_known_whether_the_config_file_holds_a_secret(
-    table: dict[str, object], has_secret: bool
-) -> None:
+def test_a_secret_in_the_config_file_is_known(table: dict[str, object], has_secret: bool) -> None:
     assert channel(table).has_secret is has_secret
     assert SECRET not in repr(channel(table))

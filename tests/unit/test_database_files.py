@@ -67,9 +67,7 @@ def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     assert mode(path) == 0o640
 
 
-def test_a_file_that_another_process_just_made_is_no_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_just_made_by_another_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "new" / "dcron.db"
     path.parent.mkdir()
     monkeypatch.setattr(Path, "exists", lambda _: False)
@@ -101,9 +99,7 @@ def test_a_missing_directory_is_named_and_not_made(tmp_path: Path, directory: st
         ("/mnt/ssh/dcron.db", "fuse.sshfs"),
     ],
 )
-def test_the_file_system_is_that_of_the_nearest_mount(
-    path: str, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_nearest_mount_has_the_file_system(path: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     exists = {
         *map(Path, ("/", "/srv", "/mnt/share", "/mnt/with space", "/mnt/größe", "/mnt/shared", "/mnt/ssh"))
     }
@@ -112,9 +108,7 @@ def test_the_file_system_is_that_of_the_nearest_mount(
 
 
 @pytest.mark.usefixtures("mounts")
-def test_a_link_is_followed_to_the_share_it_points_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_is_followed_to_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link = tmp_path / "dcron.db"
     link.symlink_to("/mnt/share/dcron.db")
     monkeypatch.setattr(Path, "exists", lambda path: path == Path("/mnt/share"))

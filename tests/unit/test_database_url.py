@@ -41,9 +41,7 @@ def test_flags_are_for_dcron_and_not_for_the_driver() -> None:
     assert not forced.shared
 
 
-def test_a_sqlite_path_is_relative_absolute_or_at_home(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sqlite_path_may_be_relative_or_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/home/ann")
     assert parse_url("sqlite:///rel.db").path == tmp_path / "rel.db"

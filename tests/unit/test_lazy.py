@@ -24,9 +24,7 @@ def test_a_name_that_is_no_module_is_an_attribute_error() -> None:
         services.nonsense  # type: ignore[attr-defined]  # noqa: B018 the access is tested
 
 
-def test_an_import_that_fails_inside_a_module_is_not_hidden(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_import_of_a_module_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "late_package").mkdir()
     (tmp_path / "late_package" / "__init__.py").touch()
     (tmp_path / "late_package" / "broken.py").write_text("import no_such_module_anywhere\n")

@@ -102,7 +102,7 @@ def test_nodes_that_are_gone_are_forgotten() -> None:
     assert over(others, {"web-1": at(60)}, at(70), 1070.0) == {}
 
 
-def test_a_lease_that_ends_later_than_any_can_lasts_no_longer_than_one(
+def test_a_lease_that_ends_impossibly_late_lasts_one_lease(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     others = OtherLeases(PATIENCE)

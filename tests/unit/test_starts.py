@@ -53,9 +53,7 @@ def listed(of: Definition) -> list[datetime]:
 
 @pytest.mark.parametrize("jitter", [None, 600.0])
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_cells_and_minutes_hold_what_the_list_of_occurrences_holds(
-    schedule: str, jitter: float | None
-) -> None:
+def test_cells_and_minutes_hold_what_the_occurrences_say(schedule: str, jitter: float | None) -> None:
     of = line(schedule, jitter=jitter)
     expected = Counter(SPAN.position(each) for each in listed(of))
     for position, cell in enumerate(filled(of, SPAN)):

@@ -52,7 +52,7 @@ def test_an_own_file_in_own_folders_is_safe_also_below_a_sticky_one(file: Path) 
     assert trust.problem_with(file) is None, "nobody else can rename a folder of ours in it"
 
 
-def test_what_belongs_to_root_is_safe_for_every_account(
+def test_what_root_owns_is_safe_for_every_account(
     file: Path, give: Give, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if os.geteuid() == 0:
@@ -215,9 +215,7 @@ def test_root_does_not_read_a_config_file_that_others_can_change(
         database_url(None, found)
 
 
-def test_other_accounts_read_it_with_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, give: Give
-) -> None:
+def test_others_read_it_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, give: Give) -> None:
     path = tmp_path / "config.toml"
     path.write_text('database = "sqlite:////srv/theirs.db"')
     monkeypatch.setenv("DCRON_CONFIG", str(path))

@@ -153,9 +153,7 @@ def test_a_task_that_agents_can_run_is_accepted(changes: dict[str, Any]) -> None
         ({"limit": {"files": 0}}, "limit: files: give from 1 to"),
     ],
 )
-def test_a_task_that_agents_cannot_run_is_refused_with_what_is_wrong(
-    changes: dict[str, Any], message: str
-) -> None:
+def test_a_task_that_agents_cannot_run_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         require_valid(replace(GOOD, **changes), NOON)
 

@@ -39,9 +39,7 @@ def execute(url: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("line", [PLAIN, FULL, replace(PLAIN, command="ls -l", argv=("ls", "-l"))])
-def test_add_writes_the_very_command(
-    tmp_path: Path, line: Definition, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_add_writes_the_command(tmp_path: Path, line: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(f"sqlite:///{tmp_path}/dcron.db")
     execute(stage.url, add_line(line), monkeypatch)
     assert stage.crontab.get("backup").definition() == line

@@ -249,9 +249,7 @@ async def test_leaving_asks_only_when_something_was_changed(sqlite_stage: Stage)
 
 
 @pytest.mark.slow
-async def test_a_one_off_whose_time_is_past_can_be_corrected(
-    sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_past_one_off_can_be_corrected(sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     now = sqlite_stage.crontab.now()
     sqlite_stage.add("once", f"@at {now + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}", command="ture")
     monkeypatch.setattr(Health, "now", lambda _: now + timedelta(hours=2))
@@ -273,9 +271,7 @@ async def test_nothing_is_written_when_readonly(sqlite_stage: Stage) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (40, 10)])
-async def test_the_form_is_worked_by_keys_alone_at_any_size(
-    sqlite_stage: Stage, size: tuple[int, int]
-) -> None:
+async def test_the_form_works_by_keys_alone_at_any_size(sqlite_stage: Stage, size: tuple[int, int]) -> None:
     async with sqlite_stage.screen("backup", size=size) as screen:
         await opened(screen, "e")
         for field, key in (("timeout", "pagedown"), ("tries", "pagedown"), ("backoff", "down")):

@@ -71,9 +71,7 @@ def test_what_is_doubtful_has_its_code() -> None:
 
 
 @pytest.mark.slow
-async def test_the_schedule_is_explained_as_it_is_typed(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_schedule_is_explained_as_it_is_typed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.add("backup")
     monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING)
     async with stage.screen() as screen:
@@ -91,7 +89,7 @@ async def test_the_schedule_is_explained_as_it_is_typed(
 
 
 @pytest.mark.slow
-async def test_what_is_to_come_is_nearer_with_every_second(
+async def test_the_next_run_comes_nearer_with_time(
     sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sqlite_stage.add("backup")
@@ -129,7 +127,7 @@ async def test_dates_of_a_calendar_are_struck_out_with_the_reason(sqlite_stage: 
 
 
 @pytest.mark.slow
-async def test_typing_does_not_wait_for_what_takes_long(
+async def test_typing_does_not_wait_for_a_slow_check(
     sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sqlite_stage.add("backup")

@@ -25,9 +25,7 @@ async def test_a_task_is_changed_in_the_editor(stage: Stage, editor: Editor) -> 
 
 
 @pytest.mark.slow
-async def test_a_mistake_opens_the_text_again_with_all_that_was_written(
-    sqlite_stage: Stage, editor: Editor
-) -> None:
+async def test_a_mistake_opens_the_text_again_as_it_was_written(sqlite_stage: Stage, editor: Editor) -> None:
     sqlite_stage.add("backup")
     directory = editor("sed -i 's/30 2/30 99/' \"$1\"", "sed -i 's/30 99/30 9/' \"$1\"")
     async with sqlite_stage.screen(size=(100, 40)) as screen:

@@ -112,7 +112,7 @@ async def test_leaving_does_not_wait_for_a_query_that_hangs(runs: Runs, database
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-async def test_a_lost_database_is_shown_and_what_was_read_stays(
+async def test_a_lost_database_leaves_what_was_read(
     runs: Runs, database_url: str, postgres_server: str
 ) -> None:
     run_id = runs.begin()

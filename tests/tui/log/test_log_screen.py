@@ -25,9 +25,7 @@ async def test_a_finished_run_is_shown_at_its_end_with_all_that_is_known_of_it(r
         assert "FOLLOW" not in viewer.title
 
 
-async def test_a_log_that_cannot_be_saved_leaves_the_typed_path_to_correct(
-    runs: Runs, tmp_path: Path
-) -> None:
+async def test_a_log_that_cannot_be_saved_leaves_the_path_to_correct(runs: Runs, tmp_path: Path) -> None:
     async with viewing(runs.log, runs.done(b"one\n")) as viewer:
         await viewer.sees("o one")
         await viewer.press("s")
@@ -311,7 +309,7 @@ async def test_colours_are_shown_only_when_asked_for(sqlite_runs: Runs) -> None:
         await viewer.until(lambda: not looks())
 
 
-async def test_the_pager_gets_the_whole_log_inert(
+async def test_the_pager_gets_an_inert_log(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = base64.b64encode(b"rm -rf")

@@ -80,9 +80,7 @@ def test_the_last_line_needs_no_newline_and_blanks_at_its_end_belong_to_the_comm
         ("x\\", "x\\", None),
     ],
 )
-def test_a_percent_sign_ends_the_command_and_begins_its_input(
-    written: str, command: str, stdin: str | None
-) -> None:
+def test_a_percent_sign_ends_the_command(written: str, command: str, stdin: str | None) -> None:
     task = only(f"0 5 * * * {written}")
     assert (task.command, task.stdin) == (command, stdin)
 

@@ -76,9 +76,7 @@ def test_a_host_that_cannot_be_looked_up_is_an_error_of_the_system() -> None:
         MonitorServer(ListenAddress("a..b", 0), {})
 
 
-def test_a_slow_client_is_cut_off_however_it_drips(
-    served: ListenAddress, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_client_is_cut_off_in_the_end(served: ListenAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "REQUEST_TIMEOUT", 0.3)
     with socket.create_connection(served, timeout=PATIENCE) as slow, pytest.raises(OSError):
         drip(slow)

@@ -298,9 +298,7 @@ def test_a_failure_of_apprise_repeats_no_secret(server: Server) -> None:
         assert SECRET not in str(result)
 
 
-def test_the_child_finds_no_modules_in_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_child_loads_no_modules_of_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "dcron").mkdir()
     (tmp_path / "dcron" / "__init__.py").write_text("raise SystemExit(9)")
     monkeypatch.chdir(tmp_path)

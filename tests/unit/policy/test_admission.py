@@ -42,9 +42,7 @@ def test_a_run_starts_while_fewer_are_alive_than_may_be(
         ("replace", Wait(Block.LIMIT, replaces=True)),
     ],
 )
-def test_a_run_beyond_the_limit_does_what_its_task_says(
-    trigger: Trigger, overlap: str, expected: Any
-) -> None:
+def test_a_run_beyond_the_limit_obeys_its_overlap(trigger: Trigger, overlap: str, expected: Any) -> None:
     assert admission.admit(task(overlap=overlap), trigger, 1, in_backlog=False) == expected
 
 

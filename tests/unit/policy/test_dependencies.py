@@ -70,9 +70,7 @@ def test_a_task_comes_when_one_before_it_is_there_or_may_join(
         ({"a": ("b",), "b": ("c",), "c": ("b",)}, None),
     ],
 )
-def test_a_circle_is_named_in_the_order_it_would_run(
-    graph: dict[str, tuple[str, ...]], circle: list[str] | None
-) -> None:
+def test_a_circle_is_named_in_its_order(graph: dict[str, tuple[str, ...]], circle: list[str] | None) -> None:
     found = find_cycle(graph, "a")
     assert found == circle
     for earlier, later in pairwise(found or []):

@@ -119,7 +119,7 @@ def test_a_lane_fits_where_there_is_enough_of_everything(free: dict[str, float],
         (Lane(refused_by=("web-2-3f9c2a7e",)), {}, True),
     ],
 )
-def test_a_node_serves_a_lane_when_it_has_all_it_asks_for(
+def test_a_node_serves_a_lane_when_it_has_all_it_needs(
     lane: Lane, facts: dict[str, Any], served: bool
 ) -> None:
     each = node(**facts)

@@ -76,9 +76,7 @@ def test_a_percentile_is_in_the_class_of_the_exact_one(values: list[int], share:
 @pytest.mark.parametrize(
     ("number", "share", "found"), [(1, 0.95, 1), (10, 0.5, 5), (19, 0.95, 19), (20, 0.95, 19), (100, 0.01, 1)]
 )
-def test_a_percentile_is_the_smallest_value_that_this_share_does_not_exceed(
-    number: int, share: float, found: int
-) -> None:
+def test_a_percentile_is_the_smallest_value_at_its_share(number: int, share: float, found: int) -> None:
     assert percentile(range(1, number + 1), share) == found
 
 

@@ -140,7 +140,7 @@ def test_a_date_that_does_not_exist_has_no_run() -> None:
         ),
     ],
 )
-def test_the_preview_says_what_a_change_does(
+def test_a_preview_explains_a_change(
     text: str, after: datetime, rules: Rules, notes: list[str | None]
 ) -> None:
     occurrences = upcoming(parse(text), BERLIN, after, rules, count=len(notes))

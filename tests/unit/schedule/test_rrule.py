@@ -173,9 +173,7 @@ def test_other_rules_are_refused(rule: str, message: str) -> None:
         ("FREQ=SECONDLY;INTERVAL=20;BYHOUR=3;BYMINUTE=0", "*/20 0 3 * * *"),
     ],
 )
-def test_a_rule_within_a_day_is_refused_with_the_cron_expression_that_means_the_same(
-    rule: str, instead: str
-) -> None:
+def test_a_rule_within_a_day_is_refused_with_an_equal_cron_expression(rule: str, instead: str) -> None:
     with pytest.raises(ScheduleError, match=re.escape(f"as a schedule, write {instead!r}")):
         parse(f"RRULE:{rule}")
     found = upcoming(parse(instead), UTC_ZONE, NOW - timedelta(seconds=1), count=200)
@@ -201,7 +199,7 @@ def test_no_cron_expression_is_named_that_means_something_else(text: str, instea
         parse(text)
 
 
-def test_what_dateutil_stumbles_over_is_an_error_of_the_schedule_each_time(
+def test_what_dateutil_fails_at_is_an_error_of_the_schedule(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def stumbling(*_: object, **__: object) -> object:

@@ -347,9 +347,7 @@ def test_an_empty_cgroup_is_used_again(tree: Tree, lent: Cgroups) -> None:
 
 
 @pytest.mark.parametrize("left", ["limit", "oom", "frozen", "inner"])
-def test_a_cgroup_that_keeps_traces_of_its_run_is_not_used_again(
-    tree: Tree, lent: Cgroups, left: str
-) -> None:
+def test_a_cgroup_with_traces_of_its_run_is_not_used_again(tree: Tree, lent: Cgroups, left: str) -> None:
     cgroup = made(lent, 7, **({"mem": 1 << 20} if left == "limit" else {}))
     Path(cgroup.path, "cgroup.events").write_text(f"populated 0\nfrozen {int(left == 'frozen')}\n")
     if left == "oom":

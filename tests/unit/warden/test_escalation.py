@@ -228,9 +228,7 @@ def test_an_ending_asks_waits_and_kills_each_once(signals: list[tuple[int, int]]
     assert signals == [(103, SIGKILL)]
 
 
-def test_a_cgroup_is_killed_whole_and_not_before_its_time(
-    signals: list[tuple[int, int]], tmp_path: Path
-) -> None:
+def test_a_cgroup_is_killed_whole_and_in_time(signals: list[tuple[int, int]], tmp_path: Path) -> None:
     order = tmp_path / "cgroup.kill"
     order.touch()
     ending = Escalation(5.0, Cgroup(str(tmp_path), {}))

@@ -53,9 +53,7 @@ def read_all(reader: JournalReader) -> list[Frame]:
     return frames
 
 
-def test_nothing_is_made_before_something_is_written(
-    writer: JournalWriter, reader: JournalReader, path: str
-) -> None:
+def test_no_file_is_made_before_a_write(writer: JournalWriter, reader: JournalReader, path: str) -> None:
     assert (segments(path), reader.read(), reader.result) == ([], [], None)
     writer.finish(result())
     assert (segments(path), reader.read(), reader.result) == ([0], [], result())
@@ -78,9 +76,7 @@ def test_a_reader_follows_what_is_written(writer: JournalWriter, reader: Journal
     assert (reader.read(), reader.result) == ([], result())
 
 
-def test_only_the_head_and_two_last_segments_are_kept(
-    writer: JournalWriter, reader: JournalReader, path: str
-) -> None:
+def test_the_head_and_two_segments_are_kept(writer: JournalWriter, reader: JournalReader, path: str) -> None:
     for number in range(1000):
         writer.write(OUT, 0.0, b"%05d" % number)
         assert sum(Path(f"{path}.{each}").stat().st_size for each in segments(path)) <= 3100

@@ -99,9 +99,7 @@ for number in (resource.RLIMIT_AS, resource.RLIMIT_NOFILE):
 
 
 @pytest.mark.parametrize(("mode", "writes"), [("O_WRONLY", "0"), ("O_RDONLY", "")])
-def test_an_rlimit_replaces_a_cgroup_that_does_not_take_the_process(
-    tmp_path: Path, mode: str, writes: str
-) -> None:
+def test_an_rlimit_replaces_a_cgroup_without_the_process(tmp_path: Path, mode: str, writes: str) -> None:
     entrance = tmp_path / "cgroup.procs"
     entrance.touch()
     script = CONFINE.replace("int(sys.argv[2])", f"os.{mode}").replace(

@@ -72,9 +72,7 @@ def test_a_node_whose_directory_was_removed_meanwhile_makes_it_anew(tmp_path: Pa
         assert abandoned(tmp_path) == []
 
 
-def test_a_lock_on_a_directory_that_is_being_removed_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_on_a_removed_directory_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An adopter removes the directory between our opening of the lock and our locking it."""
     adopter = Spool.make(tmp_path, "web-1-0000000a")
 
