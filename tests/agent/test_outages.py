@@ -8,7 +8,8 @@ import pytest
 
 from dcron.agent.lease import Fenced
 from dcron.errors import DatabaseError
-from dcron.services.doctor import Finding, leases
+from dcron.presentation.doctor import Finding
+from dcron.services.doctor import fleet
 from dcron.services.doctor.service import Doctor
 from dcron.store.nodes import outages
 from dcron.store.nodes.outages import Outage
@@ -89,7 +90,7 @@ def found(world: World, lease: float, *lengths: float) -> list[Finding]:
     """Return what the doctor says of outages of these lengths."""
     world.node(lease=lease)
     lengths_of = [Outage(NINE, f"web-{number}", each) for number, each in enumerate(lengths)]
-    return list(leases.examine(world.crontab.nodes(), lengths_of))
+    return list(fleet.examine_leases(world.crontab.nodes(), lengths_of))
 
 
 def test_an_outage_far_shorter_than_the_lease_is_no_finding(world: World) -> None:

@@ -16,8 +16,9 @@ from dcron.migrations import VERSION_TABLE
 from dcron.model import RunState
 from dcron.policy.ownership import digest
 from dcron.policy.statistics import Totals, day_of
+from dcron.presentation.doctor import Finding
 from dcron.schema.tables import alerts, maintenance_jobs, nodes
-from dcron.services.doctor import Doctor, Finding, database_file, database_server, host
+from dcron.services.doctor import Doctor, database, host
 from dcron.services.settings import SharedSettings
 from dcron.store import maintenance
 from dcron.store.statistics import daily as daily_statistics
@@ -257,8 +258,8 @@ def found(findings: "Any") -> list[str]:
     ],
 )
 def test_a_file_is_examined(code: str, facts: dict[str, Any]) -> None:
-    assert found(database_file.examine(GOOD_FILE)) == []
-    assert found(database_file.examine(replace(GOOD_FILE, **facts))) == [code]
+    assert found(database.examine_file(GOOD_FILE)) == []
+    assert found(database.examine_file(replace(GOOD_FILE, **facts))) == [code]
 
 
 @pytest.mark.parametrize(
@@ -274,8 +275,8 @@ def test_a_file_is_examined(code: str, facts: dict[str, Any]) -> None:
     ],
 )
 def test_a_server_is_examined(code: str, facts: dict[str, Any], oldest: float) -> None:
-    assert found(database_server.examine(GOOD_SERVER, 1.0)) == []
-    assert found(database_server.examine(replace(GOOD_SERVER, **facts), oldest)) == [code]
+    assert found(database.examine_server(GOOD_SERVER, 1.0)) == []
+    assert found(database.examine_server(replace(GOOD_SERVER, **facts), oldest)) == [code]
 
 
 @pytest.mark.parametrize(
@@ -283,8 +284,8 @@ def test_a_server_is_examined(code: str, facts: dict[str, Any], oldest: float) -
     [("unverified-server", {"sslmode": "require"}), ("open-schema", {"distrusted": "eve owns it"})],
 )
 def test_a_connection_is_examined(code: str, facts: dict[str, Any]) -> None:
-    assert found(database_server.unsafe_connection(GOOD_CONNECTION)) == []
-    assert found(database_server.unsafe_connection(replace(GOOD_CONNECTION, **facts))) == [code]
+    assert found(database.unsafe_connection(GOOD_CONNECTION)) == []
+    assert found(database.unsafe_connection(replace(GOOD_CONNECTION, **facts))) == [code]
 
 
 @pytest.mark.parametrize(

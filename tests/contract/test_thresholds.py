@@ -9,7 +9,8 @@ from sqlalchemy import insert, update
 
 from dcron.database import FileCondition, ServerCondition
 from dcron.schema.tables import maintenance_jobs, nodes
-from dcron.services.doctor import Doctor, database_file, database_server
+from dcron.services.doctor import Doctor
+from dcron.services.doctor.database import examine_file, examine_server
 from dcron.services.why import Why
 from dcron.store.statistics import figures
 from tests.support.watching import WatchedStage, stage
@@ -114,7 +115,7 @@ def test_a_node_counts_as_lost_for_a_week(stage: WatchedStage, beyond: timedelta
 )
 def test_a_disk_is_low_below_twice_the_file_and_64_mib(free: int, size: int, is_low: bool) -> None:
     file = FileCondition(Path("/srv/dcron.db"), size, free, "ext4", False, "truncate", False, "3.40.1", None)
-    assert ("disk" in {each.code for each in database_file.examine(file)}) is is_low
+    assert ("disk" in {each.code for each in examine_file(file)}) is is_low
 
 
 @pytest.mark.parametrize(("free", "is_low"), [(64 * MIB - 1, True), (64 * MIB, False)])
@@ -133,7 +134,7 @@ def test_a_transaction_is_old_above_ten_minutes(
     stage: WatchedStage, monkeypatch: pytest.MonkeyPatch, seconds: float, is_old: bool
 ) -> None:
     server = ServerCondition(False, 97, 20, 1, True, True, ())
-    assert ("old-transaction" in {each.code for each in database_server.examine(server, seconds)}) is is_old
+    assert ("old-transaction" in {each.code for each in examine_server(server, seconds)}) is is_old
     if not stage.database.address.path:
         monkeypatch.setattr(type(stage.database), "oldest_transaction", lambda *_: seconds)
         assert stage.look() == (["database cluster"] if is_old else [])

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         blame,
         cron_mail,
         differences,
+        doctor,
         freezes,
         frozen_starts,
         next_runs,

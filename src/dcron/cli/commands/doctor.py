@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dcron import config, services
+from dcron import config, presentation, services
 from dcron.cli.asking.options import Db, Json, flag
 from dcron.cli.output import console
 from dcron.cli.output.colours import Title
@@ -60,7 +60,7 @@ def _spool() -> Path | None:
         return None
 
 
-def _print(finding: "services.doctor.Finding") -> None:
+def _print(finding: "presentation.doctor.Finding") -> None:
     """Print the finding on one line; on a terminal, its code and its parts on lines of their own."""
     if not console.is_terminal():
         console.data(f"{finding.code}: {finding.sentence}")
@@ -85,5 +85,5 @@ def _wrapped(text: str, width: int) -> list[str]:
     return [line.replace("\0", " ") for line in lines]
 
 
-def _shape(found: "Sequence[services.doctor.Finding]") -> dict[str, Any]:
+def _shape(found: "Sequence[presentation.doctor.Finding]") -> dict[str, Any]:
     return make("doctor", findings=[make("problem", each, message=each.problem) for each in found])

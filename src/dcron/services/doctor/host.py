@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from dcron.services.doctor.finding import Finding, named
+from dcron.presentation.doctor import Finding
 
 UNIT = "dcron-agent.service"
 _PROPERTIES = ("LoadState", "Type", "KillMode", "Restart", "Delegate", "WatchdogUSec")
@@ -33,16 +33,7 @@ _FORGETFUL = {
 def examine_spool(spool: Path, kind: str, kept: Sequence[str]) -> Iterator[Finding]:
     """Yield that the spool, on a file system of this kind, does not survive what ends kept commands."""
     if kept and kind in _FORGETFUL:
-        yield Finding(
-            "spool-not-kept",
-            f"the spool {spool} is on {kind}, {_FORGETFUL[kind]}, and these tasks have `keep` for when their"
-            f" node is cut off: {named(kept)}",
-            "after that, no agent here can say that their runs are over: they hold up their tasks until their"
-            " timeout, or until a person gives them up",
-            "put the spool on a disk, by $DCRON_SPOOL or `spool` of [agent] in the config file; in a"
-            " container on a volume",
-            [str(spool)],
-        )
+        yield Finding("spool-not-kept", [str(spool)], kind=kind, forgets=_FORGETFUL[kind], tasks=kept)
 
 
 def unit_properties() -> Mapping[str, str] | None:
@@ -62,19 +53,7 @@ def examine(unit: Mapping[str, str]) -> Iterator[Finding]:
     """Yield what is wrong with the unit."""
     for name, (wanted, effect) in _WANTED.items():
         if (found := unit.get(name, wanted)) != wanted:
-            yield Finding(
-                "unit",
-                f"{UNIT} has {name}={found}",
-                effect,
-                f"write {name}={'memory pids' if name == 'Delegate' else wanted} into its section [Service],"
-                " then systemctl daemon-reload",
-                [UNIT],
-            )
+            right = "memory pids" if name == "Delegate" else wanted
+            yield Finding("unit", [UNIT], found=f"{name}={found}", effect=effect, wanted=f"{name}={right}")
     if unit.get("Type") == "notify" and unit.get("WatchdogUSec", "") in ("0", "infinity"):
-        yield Finding(
-            "unit",
-            f"{UNIT} has no WatchdogSec",
-            "an agent that hangs is not restarted",
-            "write WatchdogSec=180 into its section [Service], then systemctl daemon-reload",
-            [UNIT],
-        )
+        yield Finding("unit", [UNIT], form="watchdog")

@@ -7,8 +7,7 @@ from sqlalchemy import Connection
 
 from dcron.policy.conditions.database import is_behind
 from dcron.policy.conditions.thresholds import LONG_BEHIND, WATCH_LATE
-from dcron.presentation import humanize
-from dcron.services.doctor.finding import Finding, named
+from dcron.presentation.doctor import Finding
 from dcron.store.alerts.watching import Watch
 from dcron.store.maintenance import last_round
 from dcron.store.retention.history import oldest_overdue
@@ -29,22 +28,10 @@ def examine(
     failing = [job.name for job in jobs if job.failed]
     if failing:
         shown = [f"{name} ({' '.join(errors[name].split())})" if name in errors else name for name in failing]
-        yield Finding(
-            "maintenance-failed",
-            f"the last round of these maintenance jobs failed: {named(shown)}",
-            "old history stays until a round succeeds",
-            "remove the cause; the agents' logs say more",
-            failing,
-        )
+        yield Finding("maintenance-failed", failing, jobs=shown)
     behind = [job.name for job in jobs if not job.failed and is_behind(job.due_at, now, LONG_BEHIND)]
     if behind:
-        yield Finding(
-            "maintenance-behind",
-            f"these maintenance jobs have been due for more than a day: {named(behind)}",
-            "old history stays, and the database grows",
-            "start an agent of this release; `dcron prune` does the work by hand",
-            behind,
-        )
+        yield Finding("maintenance-behind", behind)
 
 
 def examine_watch(jobs: Sequence[MaintenanceFigures], now: datetime) -> Iterator[Finding]:
@@ -52,13 +39,7 @@ def examine_watch(jobs: Sequence[MaintenanceFigures], now: datetime) -> Iterator
     for job in jobs:
         since = job.ran_at + timedelta(seconds=Watch.interval) if job.ran_at else job.due_at
         if job.name == Watch.name and is_behind(since, now, WATCH_LATE):
-            yield Finding(
-                "watch-late",
-                f"the maintenance job watch has been due for {humanize.span((now - since).total_seconds())}",
-                "late and long runs and lost nodes open no alerts, and reminders wait",
-                "read the agents' logs, and restart the agents",
-                [job.name],
-            )
+            yield Finding("watch-late", [job.name], seconds=(now - since).total_seconds())
 
 
 def overdue(connection: Connection, now: datetime) -> datetime | None:
@@ -69,10 +50,4 @@ def overdue(connection: Connection, now: datetime) -> datetime | None:
 def examine_history(overdue: datetime | None, now: datetime) -> Iterator[Finding]:
     """Yield a finding if runs are there that should have been pruned."""
     if overdue:
-        yield Finding(
-            "retention-behind",
-            "runs that should have been pruned two days ago are still there;"
-            f" the oldest ended {(now - overdue).days} days ago",
-            "the database grows",
-            "start an agent, or type `dcron prune`; `dcron info` shows the last round",
-        )
+        yield Finding("retention-behind", days=(now - overdue).days)

@@ -12,19 +12,8 @@ from dcron.database.files import file_system
 from dcron.errors import SchemaVersionError
 from dcron.model import NodeState
 from dcron.policy.statistics import Totals, day_of
-from dcron.services.doctor import (
-    channels,
-    clocks,
-    database_file,
-    database_server,
-    fleet,
-    host,
-    leases,
-    maintenance,
-    sources,
-    tasks,
-)
-from dcron.services.doctor.finding import Finding
+from dcron.presentation.doctor import Finding
+from dcron.services.doctor import database, fleet, host, maintenance, tasks
 from dcron.store.alerts import undeliverable
 from dcron.store.nodes import outages
 from dcron.store.nodes import rows as nodes
@@ -35,7 +24,6 @@ from dcron.store.tasks import kept as kept_tasks
 from dcron.store.tasks import rows as task_rows
 from dcron.store.tasks import used_channels
 
-_UNUSABLE = "this release of dcron cannot use it"
 _LOOK_BACK = timedelta(days=7)
 """How far back durations are judged."""
 _OUTAGES_BACK = timedelta(days=90)
@@ -65,30 +53,31 @@ class Doctor:
         with self._database.read() as connection:
             condition = self._database.condition(connection)
             if isinstance(condition, FileCondition):
-                yield from database_file.examine(condition)
+                yield from database.examine_file(condition)
                 if deep and (damage := self._database.damage(connection)):
-                    yield database_file.damaged(str(condition.path), damage)
+                    yield Finding("integrity", [str(condition.path)], damage=damage)
                 return
             age = self._database.oldest_transaction(connection) or 0.0
             protection = self._database.protection(connection)
-        yield from database_server.examine(condition, age)
+        yield from database.examine_server(condition, age)
         # The trial of the locks needs a transaction that writes.
         if not condition.is_standby and (problem := self._database.why_unsuitable()):
-            yield database_server.unsuitable(problem)
+            yield Finding("not-postgres", problem=problem)
         if self._database.pooler == "detected":
-            yield database_server.pooled()
+            yield Finding("pooler")
         if protection:
-            yield from database_server.unsafe_connection(protection)
+            yield from database.unsafe_connection(protection)
 
     def _of_tables(self) -> Finding | None:
         """Return the finding about the version of the tables; None if dcron can use them."""
         version = migrations.current_version(self._database)
         if version is None:
-            return Finding("schema", "the database has no tables of dcron", _UNUSABLE, "type `dcron db init`")
+            problem, advice = "the database has no tables of dcron", "type `dcron db init`"
+            return Finding("schema", problem=problem, advice=advice)
         try:
             migrations.require_version(self._database, version)
         except SchemaVersionError as error:
-            return Finding("schema", str(error), _UNUSABLE, "`dcron db --help` shows how to upgrade")
+            return Finding("schema", problem=error, advice="`dcron db --help` shows how to upgrade")
         return None
 
     def _of_crontab(self) -> Iterator[Finding]:
@@ -111,17 +100,17 @@ class Doctor:
             seen = outages.since(connection, figures.now - _OUTAGES_BACK)
             kept = kept_tasks.names(connection, MOST_OWNED) if self._spool else []
         yield from fleet.examine(figures, living, unserved)
-        yield from leases.examine(living, seen)
+        yield from fleet.examine_leases(living, seen)
         if running := [node for node in living if node.state(figures.now) is not NodeState.LATE]:
-            yield from channels.examine(users, running)
+            yield from fleet.examine_channels(users, running)
             yield from maintenance.examine_watch(figures.maintenance, figures.now)
-        yield from channels.examine_failing(failing)
-        yield from clocks.examine(living)
+        yield from fleet.examine_failing(failing)
+        yield from fleet.examine_differences(living)
         yield from maintenance.examine(figures.maintenance, errors, figures.now)
         yield from maintenance.examine_history(overdue, figures.now)
         yield from tasks.examine(figures)
         yield from tasks.examine_unstarted(unstarted, figures.now)
-        yield from sources.examine(owned)
+        yield from tasks.examine_owned(owned)
         yield from tasks.examine_durations(slowest, seconds, figures.now)
         if self._spool and self._spool.is_dir():
             yield from host.examine_spool(self._spool, file_system(self._spool), kept)

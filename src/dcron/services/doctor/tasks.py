@@ -1,15 +1,15 @@
-"""Tasks that never succeed, never run, or take longer than the time between their runs."""
+"""Tasks that never succeed, never run, take longer than the time between their runs, or have drifted."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from dcron.errors import UsageError
 from dcron.model import Task
+from dcron.policy.ownership import is_drifted
 from dcron.policy.starting import occurrences
 from dcron.policy.statistics import Totals
-from dcron.presentation import humanize
-from dcron.services.doctor.finding import Finding, named
+from dcron.presentation.doctor import Finding
 from dcron.store.statistics.figures import ClusterFigures, TaskFigures
 
 MOST_EXAMINED = 200
@@ -24,29 +24,21 @@ _DAY = timedelta(days=1)
 def examine(figures: ClusterFigures) -> Iterator[Finding]:
     """Yield what the figures of the tasks show."""
     if suspended := figures.tasks["suspended"]:
-        yield Finding(
-            "suspended",
-            f"the next run of {humanize.plural(suspended, 'task')} cannot be computed",
-            "they do not run",
-            "`dcron view NAME` says why; `dcron lint` names the tasks",
-        )
+        yield Finding("suspended", suspended=suspended)
     if figures.dead_letters:
-        yield Finding(
-            "dead-letters",
-            f"{humanize.plural(figures.dead_letters, 'failed or lost run')} will not be tried again",
-            "their work has not been done",
-            "`dcron dead` lists them; `dcron retry RUN` runs one again, `dcron dead dismiss RUN` accepts it",
-        )
-    never = [task.name for task in figures.of_tasks if _never_succeeds(task)]
-    if never:
-        yield Finding(
-            "never-succeeded",
-            f"these tasks have failed and not succeeded lately: {named(never)}",
-            "their work has not been done",
-            f"`dcron logs {never[0]}` shows the last output",
-            never,
-        )
+        yield Finding("dead-letters", letters=figures.dead_letters)
+    yield from _about("never-succeeded", [task for task in figures.of_tasks if _never_succeeds(task)])
     yield from _crowds(figures)
+
+
+def examine_owned(owned: Iterable[Task]) -> Iterator[Finding]:
+    """Yield the tasks among these that were changed by hand since their source was applied."""
+    yield from _about("drifted", [task for task in owned if is_drifted(task)])
+
+
+def _about(code: str, found: Iterable[Task | TaskFigures]) -> Iterator[Finding]:
+    if names := [task.name for task in found]:
+        yield Finding(code, names)
 
 
 def _never_succeeds(task: TaskFigures) -> bool:
@@ -69,12 +61,7 @@ def _crowds(figures: ClusterFigures) -> Iterator[Finding]:
         return
     wait = work[busiest] / figures.slots
     if wait > _SLOT_MINUTE:
-        yield Finding(
-            "crowd",
-            f"{starts[busiest]:,} runs start at {busiest:%Y-%m-%d %H:%M} UTC, for {figures.slots:,} slots",
-            f"by their last durations, the last one starts about {humanize.span(wait)} late",
-            "`dcron forecast` shows the waits, and by how much --jitter or more --slots help",
-        )
+        yield Finding("crowd", starts=starts[busiest], minute=busiest, slots=figures.slots, wait=wait)
 
 
 def never_started(figures: ClusterFigures) -> list[int]:
@@ -85,15 +72,7 @@ def never_started(figures: ClusterFigures) -> list[int]:
 
 def examine_unstarted(tasks: Sequence[Task], now: datetime) -> Iterator[Finding]:
     """Yield the tasks among these, which have never started, that should have."""
-    missed = [task.name for task in tasks if _has_missed_one(task, now)]
-    if missed:
-        yield Finding(
-            "never-run",
-            f"these tasks have never started, and their time has come since: {named(missed)}",
-            "their work has not been done",
-            f"`dcron why {missed[0]}` says what they wait for",
-            missed,
-        )
+    yield from _about("never-run", (task for task in tasks if _has_missed_one(task, now)))
 
 
 def _has_missed_one(task: Task, now: datetime) -> bool:
@@ -116,15 +95,8 @@ def examine_durations(
     tasks: Sequence[Task], seconds: Mapping[int, float], now: datetime
 ) -> Iterator[Finding]:
     """Yield the tasks among these whose runs take longer than the time to the next one."""
-    long = [task.name for task in tasks if task.enabled and _is_too_long(task, seconds[task.id], now)]
-    if long:
-        yield Finding(
-            "overlaps",
-            f"the runs of these tasks take longer than the time between two: {named(long)}",
-            "occurrences are skipped, or runs queue up behind each other",
-            f"`dcron stats {long[0]}` shows durations; run them less often, or allow --max-running 2",
-            long,
-        )
+    long = (task for task in tasks if task.enabled and _is_too_long(task, seconds[task.id], now))
+    yield from _about("overlaps", long)
 
 
 def _is_too_long(task: Task, seconds: float, now: datetime) -> bool:
