@@ -102,15 +102,15 @@ def test_nothing_is_pruned_that_is_not_archived(stage: Stage, folder: Path) -> N
     ids = insert_runs(stage.database, [ended_run(old, task_id=task.id), ended_run(old, task_id=task.id)])
     sum_up(stage.database)
     statistics = RunStatistics(stage.crontab)
-    before = statistics.by_task(NOON - timedelta(days=60)).found
+    before = statistics.of(NOON - timedelta(days=60)).found
     job = Prune(lambda: stage.now.timestamp())
     assert "runs" not in retention.prune(stage, job)
     assert do_round(stage.database, ArchiveDays()) == {"days": 1, "objects": 1}
     stage.forward(hours=25)  # a round that begins with the oldest runs
     assert retention.prune(stage, job)["runs"] == 2
     assert all(Archives(stage.crontab).find(run_id) for run_id in ids)
-    assert statistics.by_task(NOON - timedelta(days=60)).found[0].now == before[0].now
-    assert statistics.by_node(NOON - timedelta(days=60)).pruned_until == old.date()
+    assert statistics.of(NOON - timedelta(days=60)).found[0].now == before[0].now
+    assert statistics.of(NOON - timedelta(days=60), by="node").pruned_until == old.date()
 
 
 def test_a_day_becomes_several_objects(stage: Stage, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ DAYS = 5
 
 
 def report(stage: Stage, since: datetime = MONTH, name: str | None = None) -> dict[str, Statistics]:
-    found = RunStatistics(stage.crontab).by_task(since, name).found
+    found = RunStatistics(stage.crontab).of(since, name).found
     return {each.name: each for each in found}
 
 
@@ -263,11 +263,11 @@ def test_nodes_and_queues_are_counted_from_runs(stage: Stage) -> None:
     def counts(found: Sequence[Statistics]) -> dict[str, tuple[int, int]]:
         return {each.name: (each.now.succeeded, each.now.skipped) for each in found}
 
-    assert counts(statistics.by_node(since).found) == {"web-1": (3, 0), "": (0, 1)}
-    assert counts(statistics.by_queue(since).found) == {"q11": (1, 0), "q10": (2, 0), "default": (0, 1)}
-    assert statistics.by_queue(since).pruned_until is None
+    assert counts(statistics.of(since, by="node").found) == {"web-1": (3, 0), "": (0, 1)}
+    assert counts(statistics.of(since, by="queue").found) == {"q11": (1, 0), "q10": (2, 0), "default": (0, 1)}
+    assert statistics.of(since, by="queue").pruned_until is None
     insert_runs(stage.database, [ended_run(YESTERDAY)])
     sum_up(stage.database)
     stage.sql("UPDATE summed_days SET pruned_at = summed_at")
-    assert statistics.by_node(since).pruned_until == date(2027, 5, 31)
-    assert statistics.by_task(since).pruned_until is None
+    assert statistics.of(since, by="node").pruned_until == date(2027, 5, 31)
+    assert statistics.of(since).pruned_until is None

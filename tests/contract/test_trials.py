@@ -62,7 +62,7 @@ def test_what_a_task_does_at_its_ends_takes_no_notice_of_a_trial(stage: Stage) -
     stage.finish(node, take(stage, node).id)
     assert [run.id for run in stage.runs()] == [*counted, trial.id]  # no run of report
     stage.forward(seconds=1)
-    found = RunStatistics(stage.crontab).by_task(stage.now - timedelta(days=1), None).found
+    found = RunStatistics(stage.crontab).of(stage.now - timedelta(days=1), None).found
     assert {each.name: each.now.succeeded for each in found} == {"backup": 1, "report": 1}
     (row,) = [each for each in stage.crontab.list_tasks() if each.task.name == "backup"]
     assert row.last_run

@@ -119,7 +119,7 @@ class Reports(Service):
 
         With a selector: to the tasks that it chooses, and the nodes on which their runs were lost.
         """
-        statistics = RunStatistics(self).by_task(since, selector=selector, exact=True)
+        statistics = RunStatistics(self).of(since, selector=selector, exact=True)
         found = {each.task_id: each for each in statistics.found if each.task_id is not None}
         span, days = statistics.span, statistics.span.days
         groups = self._unsuccessful(span)

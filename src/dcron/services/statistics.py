@@ -4,9 +4,9 @@ Days that are summed up are read from the daily statistics, which outlive the ru
 is not by task, are counted from the runs, page by page.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import groupby
 from typing import Any
@@ -25,6 +25,11 @@ from dcron.store.statistics import finished_runs
 from dcron.store.statistics.finished_runs import Place
 from dcron.store.tasks import rows as tasks
 
+GROUPS: Mapping[str, finished_runs.GroupOf] = {
+    "task": finished_runs.task_of,
+    "node": finished_runs.node_of,
+    "queue": lambda row: str(row.queue),
+}
 DAYS_AT_ONCE = 7
 """Days whose rows one transaction reads."""
 
@@ -43,87 +48,63 @@ class Report:
 class RunStatistics(Service):
     """Statistics of the runs of a crontab. A report takes many short transactions."""
 
-    def by_task(
+    def of(
         self,
         since: datetime,
         name: str | None = None,
         selector: Selector | None = None,
         *,
+        by: str = "task",
         exact: bool = False,
     ) -> Report:
-        """Return the statistics since this time of each task that had runs, or of one, or of those selected.
+        """Return the statistics since this time of each of GROUPS that had runs: of all tasks, one, or some.
 
         With `exact`, also a long span begins at this time, and not with its day. Raises NotFound or
         UsageError.
         """
-        counter = self._counter(since, name, selector, exact=exact)
-        span = counter.span
         with self.database.read() as connection:
-            counter.summed = daily_statistics.days(connection, *counter.days)
-        before, current = (
-            counter.totals(span.before, finished_runs.task_of),
-            counter.totals(span, finished_runs.task_of),
-        )
-        if counter.task_id is not None:
-            current.setdefault(counter.task_id, Totals())
-        with self.database.read() as connection:
-            present = tasks.names(connection, counter.task_id)
-        found = [
-            Statistics(
-                present.get(task_id) or counter.names.get(task_id) or name or "",
-                totals,
-                before.get(task_id, Totals()),
-                is_removed=task_id not in present,
-                task_id=task_id,
-            )
-            for task_id, totals in current.items()
-        ]
-        return Report(span, found, counter.pruned_until())
-
-    def by_node(self, since: datetime, name: str | None = None, selector: Selector | None = None) -> Report:
-        """Return the statistics since this time of each node's runs. Raises NotFound or UsageError."""
-        return self._from_runs(since, name, selector, finished_runs.node_of)
-
-    def by_queue(self, since: datetime, name: str | None = None, selector: Selector | None = None) -> Report:
-        """Return the statistics since this time of each queue's runs. Raises NotFound or UsageError."""
-        return self._from_runs(since, name, selector, lambda row: str(row.queue))
-
-    def _from_runs(
-        self,
-        since: datetime,
-        name: str | None,
-        selector: Selector | None,
-        group_of: Callable[[Row[Any]], str],
-    ) -> Report:
-        counter = self._counter(since, name, selector)
-        before = counter.totals(counter.span.before, group_of)
-        current = counter.totals(counter.span, group_of)
-        found = [Statistics(each, totals, before.get(each, Totals())) for each, totals in current.items()]
-        return Report(counter.span, found, counter.pruned_until())
-
-    def _counter(
-        self, since: datetime, name: str | None, selector: Selector | None, *, exact: bool = False
-    ) -> "_Counter":
-        with self.database.read() as connection:
-            now = self.database.now(connection)
-            if since >= now:
+            end = self.database.now(connection)
+            if since >= end:
                 raise UsageError("--since: give a time in the past")
             task_id = task_names.id_of(connection, name) if name is not None else None
             chosen = selectors.task_ids(connection, selector) if selector else None
-        span = Span(since, now) if exact else span_since(since, now)
-        return _Counter(self.database, span, task_id, chosen)
+            span = Span(since, end) if exact else span_since(since, end)
+            counter = _Counter(self.database, span, task_id, chosen, GROUPS[by])
+            if by == "task":
+                counter.summed = daily_statistics.days(connection, *counter.days)
+        before, current = counter.totals(span.before), counter.totals(span)
+        if by == "task" and task_id is not None:
+            current.setdefault(task_id, Totals())
+        found = [Statistics(str(each), now, before.get(each, Totals())) for each, now in current.items()]
+        if by == "task":
+            names = {task_id or 0: name or "", **counter.names}
+            found = list(self._named(zip(current, found, strict=True), task_id, names))
+        return Report(span, found, counter.pruned_until())
+
+    def _named(
+        self, found: Iterable[tuple[int, Statistics]], task_id: int | None, names: Mapping[int, str]
+    ) -> Iterator[Statistics]:
+        """Yield the statistics of tasks with their names, or the last ones of those that were removed."""
+        with self.database.read() as connection:
+            present = tasks.names(connection, task_id)
+        for each, statistics in found:
+            name = present.get(each) or names.get(each) or ""
+            yield replace(statistics, name=name, is_removed=each not in present, task_id=each)
 
 
 class _Counter:
     """Counts the runs of all tasks, or of one, or of those chosen, by groups."""
 
     def __init__(
-        self, database: Database, span: Span, task_id: int | None, chosen: AbstractSet[int] | None
+        self,
+        database: Database,
+        span: Span,
+        task_id: int | None,
+        chosen: AbstractSet[int] | None,
+        group_of: finished_runs.GroupOf,
     ) -> None:
-        self._database = database
-        self.span = span
-        self.task_id = task_id
-        self._chosen = chosen
+        self._database, self.span = database, span
+        self._task_id, self._chosen, self._group_of = task_id, chosen, group_of
         self.summed: AbstractSet[date] = set()
         """The days that are read from the daily statistics."""
         self.names: dict[int, str] = {}
@@ -147,7 +128,7 @@ class _Counter:
         }
         return day in self.summed and day not in cut
 
-    def totals(self, span: Span, group_of: Callable[[Row[Any]], Any]) -> dict[Any, Totals]:
+    def totals(self, span: Span) -> dict[Any, Totals]:
         """Return the totals of each group in the span."""
         found: dict[Any, Totals] = {}
         for is_summed, group in groupby(span.days, self._is_summed):
@@ -156,11 +137,11 @@ class _Counter:
                 self._add_days(found, days)
             else:
                 part = Span(max(span.start, start_of(days[0])), min(span.end, start_of(days[-1] + DAY)))
-                self._add_runs(found, part, group_of)
+                self._add_runs(found, part)
         return found
 
     def _add_days(self, found: dict[Any, Totals], days: Sequence[date]) -> None:
-        only = None if self.task_id is None else [self.task_id]
+        only = None if self._task_id is None else [self._task_id]
         for first in range(0, len(days), DAYS_AT_ONCE):
             some = days[first : first + DAYS_AT_ONCE]
             with self._database.read() as connection:
@@ -170,21 +151,21 @@ class _Counter:
                     found.setdefault(row.task_id, Totals()).merge(row.totals)
                     self.names[row.task_id] = row.task
 
-    def _add_runs(self, found: dict[Any, Totals], span: Span, group_of: Callable[[Row[Any]], Any]) -> None:
+    def _add_runs(self, found: dict[Any, Totals], span: Span) -> None:
         for page in self._pages(span):
             if self._chosen is not None:
                 page = [row for row in page if row.task_id in self._chosen]
-            finished_runs.add(found, page, group_of)
+            finished_runs.add(found, page, self._group_of)
             self.names.update((row.task_id, row.task) for row in page)
 
     def _pages(self, span: Span) -> Iterator[list[Row[Any]]]:
         after: Place | None = None
         while True:
             with self._database.read() as connection:
-                if self.task_id is None:
+                if self._task_id is None:
                     found, after = finished_runs.page(connection, span, after)
                 else:
-                    found, after = finished_runs.page_of_task(connection, self.task_id, span, after)
+                    found, after = finished_runs.page_of_task(connection, self._task_id, span, after)
             yield found
             if after is None:
                 return

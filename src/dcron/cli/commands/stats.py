@@ -87,12 +87,7 @@ def _report(
 ) -> "services.statistics.Report":
     statistics, now = services.statistics.RunStatistics(crontab), crontab.now()
     start = past_time(since, zone(own_zone()), now) if since is not None else now - SPANS[by]
-    match by:
-        case "node":
-            return statistics.by_node(start, name, chooser)
-        case "queue":
-            return statistics.by_queue(start, name, chooser)
-    return statistics.by_task(start, name, chooser)
+    return statistics.of(start, name, chooser, by=by)
 
 
 def _print(by: str, found: Iterable["policy.statistics.Statistics"]) -> int:
