@@ -1,7 +1,6 @@
 """`dcron agent`: serve as one node after another until stopped."""
 
 import gc
-import logging
 import math
 import os
 import threading
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from dcron import migrations
 from dcron.agent.counters import Counters
 from dcron.agent.ending import SessionEnd
+from dcron.agent.log import log
 from dcron.agent.loops import Outage
 from dcron.agent.node import NodeSession
 from dcron.agent.sd_notify import ServiceManager, reporting
@@ -20,8 +20,6 @@ from dcron.database import Database, is_refusal, is_transient
 from dcron.errors import DatabaseError, DatabaseReplaced, SchemaVersionError, WardenFailed
 from dcron.schedule.preloading import preload
 from dcron.warden.linux import become_subreaper, hide_memory
-
-log = logging.getLogger("dcron.agent")
 
 _LONGEST_PAUSE = 5.0
 """Longest pause, in seconds, between two attempts to open the database at the start."""
@@ -119,7 +117,7 @@ class Agent:
                 failed += 1
                 if failed == _MOST_WARDENS:
                     raise
-                log.error("%s; starting another one", error, extra={"event": "warden-died"})
+                log.error("%s; starting another one", error, event="warden-died")
                 self._stopped.wait(min(_LONGEST_PAUSE, 0.2 * 2**failed))
             except DatabaseError as error:
                 refused = is_refusal(error) or (first and not is_transient(error))

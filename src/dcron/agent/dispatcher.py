@@ -6,7 +6,6 @@ are its own. It claims nothing while the node drains, while a rollback of the da
 the tables are of another version. While the crontab is frozen it claims manual runs only.
 """
 
-import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import Any
 
 from dcron.agent.held_claims import HeldClaims
 from dcron.agent.lease import Fenced
+from dcron.agent.log import log
 from dcron.agent.look import View
 from dcron.agent.node_context import NodeContext
 from dcron.agent.pace import Pace
@@ -30,8 +30,6 @@ from dcron.store.planning import events, planning
 from dcron.store.runs import blocked, candidates, unclaimable
 from dcron.store.runs.candidates import Capacity
 from dcron.store.tasks import queues
-
-log = logging.getLogger("dcron.agent")
 
 BATCH = 100
 """Most runs claimed, tasks planned, or events handled in one transaction."""
@@ -185,7 +183,8 @@ class Dispatcher:
             log.warning(
                 "task %s: its next run moved from %s to %s, by the time zones of %s",
                 *(each.task, each.before, each.after, tzdata_version()),
-                extra={"event": "task-moved", "task": each.task},
+                event="task-moved",
+                task=each.task,
             )
         return number
 
@@ -212,7 +211,7 @@ class Dispatcher:
             return 0
         self.look_again()
         ids = ", ".join(f"run {run_id}" for run_id in failed)
-        log.warning("no node is left that could start them: %s", ids, extra={"event": "runs-refused"})
+        log.warning("no node is left that could start them: %s", ids, event="runs-refused")
         return len(failed)
 
     def _claim_and_start(self, lanes: list[Lane], capacity: Capacity) -> bool:

@@ -1,6 +1,5 @@
 """Why a node ends, and its last words to the database."""
 
-import logging
 import threading
 from collections.abc import Callable
 from enum import Enum, auto
@@ -8,6 +7,7 @@ from enum import Enum, auto
 from dcron import migrations
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.lease import Fenced
+from dcron.agent.log import log
 from dcron.agent.node_context import NodeContext
 from dcron.errors import DatabaseError, DatabaseReplaced, SchemaVersionError, unexpected
 from dcron.model import RunState
@@ -15,8 +15,6 @@ from dcron.schema.tables import SCHEMA_VERSION
 from dcron.store.claims import finishing
 from dcron.store.claims.finishing import RunResult
 from dcron.store.upkeep import reaping
-
-log = logging.getLogger("dcron.agent")
 
 
 class SessionEnd(Enum):
@@ -98,7 +96,7 @@ class Ending:
 
     def _warn(self, message: str, error: Exception, event: str) -> None:
         if self.end is None:
-            log.warning(message, self._node.id, error, extra={"event": event})
+            log.warning(message, self._node.id, error, event=event)
 
     def _on_error(self, error: BaseException) -> None:
         try:
@@ -118,7 +116,7 @@ class Ending:
                 log.warning(
                     "node %s takes no new runs and stops when what it runs has ended: %s",
                     *(self._node.id, error),
-                    extra={"event": "tables-changed"},
+                    event="tables-changed",
                 )
             self.version_error = error
             self._dispatcher.closed = True
@@ -138,7 +136,7 @@ class Ending:
                     node.pings.ended(active.run, each)
             node.active_runs.remove(run_ids)
         except DatabaseError as error:
-            log.error("not recorded, left to the lease: %s", error, extra={"event": "sign-off-failed"})
+            log.error("not recorded, left to the lease: %s", error, event="sign-off-failed")
 
     def sign_off(self) -> bool:
         """End the node in the database; return whether that is certain."""
@@ -154,5 +152,5 @@ class Ending:
                 raise
             message = "could not sign off from newer tables, the lease will run out: %s"
             reason = unexpected(error)
-        log.error(message, reason, extra={"event": "sign-off-failed"})
+        log.error(message, reason, event="sign-off-failed")
         return False

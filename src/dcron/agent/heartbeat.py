@@ -5,12 +5,12 @@ node ends (Fenced) and writes nothing more. In the same transaction the heartbea
 and run states with what it knows, so it notices a rollback of the database before anything new is claimed.
 """
 
-import logging
 from datetime import UTC, datetime
 
 from sqlalchemy import Connection
 
 from dcron.agent.lease import Fenced
+from dcron.agent.log import log
 from dcron.agent.node_context import NodeContext
 from dcron.agent.upkeep import Upkeep
 from dcron.errors import DatabaseError
@@ -18,8 +18,6 @@ from dcron.presentation.humanize import plural
 from dcron.schedule.effort import unlocked
 from dcron.store.claims import unheard
 from dcron.store.nodes import outages
-
-log = logging.getLogger("dcron.agent")
 
 _NOTABLE_BEATS = 3
 """An outage of so many beats is recorded: half of the lease."""
@@ -70,7 +68,7 @@ class Heartbeat:
         log.warning(
             "node %s was declared dead and goes on: %s heard of again, %s ended that are no longer its own",
             *(node.id, plural(len(heard), "run"), plural(len(foreign), "run")),
-            extra={"event": "node-revived"},
+            event="node-revived",
         )
         return 0.0
 

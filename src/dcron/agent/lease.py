@@ -6,7 +6,6 @@ counts from when the renewal was sent, never from the reply, and by a clock that
 finds itself declared dead raises Fenced and writes nothing more.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from math import inf
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row
 
 from dcron.agent.clock import TOLERANCE
+from dcron.agent.log import log
 from dcron.agent.rollback_detection import RollbackDetector
 from dcron.agent.settings import AgentSettings
 from dcron.database import Database
@@ -24,8 +24,6 @@ from dcron.store.nodes import rows as nodes
 from dcron.store.runs.candidates import ClaimedRun
 from dcron.store.upkeep.reaping import HeldLease
 from dcron.warden.linux import boottime
-
-log = logging.getLogger("dcron.agent")
 
 
 class Fenced(Exception):  # noqa: N818 - the regular end of a node, not an error
@@ -137,7 +135,7 @@ def _report_too_long(node_id: str, left: float, seconds: float) -> None:
         "the lease of %s ends in %.0fs by the database's clock, and lasts %gs: the clock was set back, or was"
         " ahead; without a renewal the node is declared dead in %gs",
         *(node_id, left, seconds, seconds),
-        extra={"event": "clock-behind"},
+        event="clock-behind",
     )
 
 

@@ -1,6 +1,5 @@
 """Run the agent's loops: wait while the database is unreachable, and stop when asked to."""
 
-import logging
 import math
 import random
 import threading
@@ -8,10 +7,9 @@ import time
 from collections.abc import Callable
 
 from dcron.agent.counters import LoopStatus
+from dcron.agent.log import log
 from dcron.database import is_refusal, lacks_tables
 from dcron.errors import DatabaseError, DatabaseReplaced, SchemaVersionError
-
-log = logging.getLogger("dcron.agent")
 
 _FIRST_PAUSE = 0.2
 _TABLES_AWAY = 60.0
@@ -40,11 +38,7 @@ class Outage:
         if not self._pause:
             self._since = time.monotonic()
             how_long = f"for {left:.0f}s" if left < math.inf else "until it answers"
-            log.warning(
-                "%s: %s; trying again %s",
-                *(self._loop, error, how_long),
-                extra={"event": "database-away"},
-            )
+            log.warning("%s: %s; trying again %s", self._loop, error, how_long, event="database-away")
         self._pause = min(self._longest, max(_FIRST_PAUSE, self._pause * 2))
         return min(left, self._pause * random.uniform(0.5, 1.0))
 
@@ -60,7 +54,7 @@ class Outage:
     def succeeded(self) -> None:
         """Note a success."""
         if self._pause:
-            log.warning("%s: the database answers again", self._loop, extra={"event": "database-back"})
+            log.warning("%s: the database answers again", self._loop, event="database-back")
             self._pause = 0.0
 
 

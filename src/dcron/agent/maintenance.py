@@ -5,13 +5,13 @@ others, which may take hours. The heartbeat finds in a statement of its own whet
 agent sends no statement for it.
 """
 
-import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
 from time import monotonic
 from typing import Any
 
 from dcron.agent.counters import Counters, LoopStatus
+from dcron.agent.log import log
 from dcron.database import Database
 from dcron.errors import DatabaseError, DcronError, unexpected
 from dcron.store import maintenance
@@ -21,8 +21,6 @@ from dcron.store.retention.archives import ArchiveDays
 from dcron.store.retention.walk import Prune
 from dcron.store.sql_deletions import FindDeletions
 from dcron.store.statistics.sum_up import SumUpDays
-
-log = logging.getLogger("dcron.agent")
 
 JOBS: tuple[Callable[[], Job], ...] = (Watch, SumUpDays, ArchiveDays, FindDeletions, Prune)
 """The jobs of every agent. Each agent makes its own, which may remember what it counted."""
@@ -147,11 +145,7 @@ class Maintenance:
         try:
             self._do(job, stop, status)
         except HoldLost:
-            log.warning(
-                "maintenance: another node continues the job %s",
-                job.name,
-                extra={"event": "maintenance-lost"},
-            )
+            log.warning("maintenance: another node continues the job %s", job.name, event="maintenance-lost")
         except DatabaseError as error:  # another node takes it, or this one when the database answers
             self._report("maintenance: %s: %s", job.name, error)
         finally:
@@ -215,4 +209,4 @@ class Maintenance:
         """Log a failure once, until a job succeeds."""
         if self._reported != str(error):
             self._reported = str(error)
-            log.warning(message, job, error, extra={"event": "maintenance-failed"})
+            log.warning(message, job, error, event="maintenance-failed")

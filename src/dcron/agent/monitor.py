@@ -4,7 +4,6 @@
 nothing about the database: its outage must not make a service manager kill healthy agents.
 """
 
-import logging
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -24,6 +23,7 @@ from prometheus_client.exposition import choose_encoder
 from dcron import __version__
 from dcron.agent.counters import Distribution
 from dcron.agent.health import MonitoredAgent, why_unhealthy
+from dcron.agent.log import log
 from dcron.database import Database
 from dcron.model import node_name
 from dcron.monitoring.address import ListenAddress
@@ -31,8 +31,6 @@ from dcron.monitoring.cluster import ClusterPage
 from dcron.monitoring.families import counts_by, gauge
 from dcron.monitoring.server import MonitorServer, Page
 from dcron.schedule.zones import tzdata_version
-
-log = logging.getLogger("dcron.agent")
 
 _SPOOL_PAUSE = 100
 """How many times as long as the reading of the spool's size its figure is used."""
@@ -60,10 +58,10 @@ def serve(
             log.error(
                 "monitor: cannot listen on %s: %s; the agent runs without it",
                 *(address, reason),
-                extra={"event": "monitor-failed"},
+                event="monitor-failed",
             )
         else:
-            log.info("monitor: listens on %s", server.address, extra={"event": "monitor-listens"})
+            log.info("monitor: listens on %s", server.address, event="monitor-listens")
         yield server
 
 

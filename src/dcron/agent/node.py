@@ -1,6 +1,5 @@
 """The life of one node: register, run the loops, shut down, sign off."""
 
-import logging
 import math
 import os
 import threading
@@ -16,6 +15,7 @@ from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.ending import Ending, SessionEnd
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Lease
+from dcron.agent.log import log
 from dcron.agent.loops import run_loop
 from dcron.agent.maintenance import Maintenance
 from dcron.agent.node_context import NodeContext
@@ -46,8 +46,6 @@ from dcron.store.retention.walk import CLOCK_WAIT, pruning
 from dcron.store.tasks import rows as tasks
 from dcron.warden.client import Warden
 from dcron.warden.descendants import kill_descendants
-
-log = logging.getLogger("dcron.agent")
 
 _SHUTDOWN_PATIENCE = 10.0
 """Seconds a stopping agent tries to reach the database. After that the spool keeps its results."""
@@ -122,11 +120,11 @@ class NodeSession:
                 f"{begins_at:%Y-%m-%dT%H:%M:%SZ}",
             )
         if self._database.pooler == "detected":
-            log.info(_POOLED, extra={"event": "pooler"})
+            log.info(_POOLED, event="pooler")
         log.info(
             "node %s: %d slots, lease %gs",
             *(node.id, self._settings.slots, self._settings.lease),
-            extra={"event": "node-registered"},
+            event="node-registered",
         )
 
     def abandon(self) -> None:
@@ -228,7 +226,7 @@ class NodeSession:
         self._draining = draining
         what = "drains: it takes no new runs" if draining else "no longer drains: it takes runs again"
         event = "node-draining" if draining else "node-undrained"
-        log.warning("node %s %s", self.node.id, what, extra={"event": event})
+        log.warning("node %s %s", self.node.id, what, event=event)
         self.node.wake_dispatcher.set()
 
     def _keep_recording(self) -> None:
@@ -291,11 +289,7 @@ class NodeSession:
         warden.close(is_settled=is_settled)
         node.pings.queue.close()
         self._cluster_pings.close()
-        log.info(
-            "node %s ended: %s",
-            *(node.id, plural(node.active_runs.started, "run")),
-            extra={"event": "node-ended"},
-        )
+        log.info("node %s ended: %s", node.id, plural(node.active_runs.started, "run"), event="node-ended")
         return end
 
     def _await_started(self) -> None:
@@ -314,7 +308,7 @@ class NodeSession:
             log.info(
                 "node %s stops when what it runs has ended, or in %gs",
                 *(self.node.id, grace),
-                extra={"event": "node-stopping"},
+                event="node-stopping",
             )
         deadline = time.monotonic() + grace
         while self.ending.awaits_running and time.monotonic() < deadline:
@@ -337,7 +331,7 @@ class NodeSession:
         log.error(
             "the warden died (%d) with %d runs under way",
             *(gone.exit_status, len(gone.unknown)),
-            extra={"event": "warden-died"},
+            event="warden-died",
         )
         # Even if no run was active: background processes of finished runs have lost their warden, too.
         kill_descendants(os.getpid(), grace=self._settings.kill_grace)

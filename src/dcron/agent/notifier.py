@@ -17,6 +17,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from dcron.agent.log import log
 from dcron.config.channels import Channel, offered
 from dcron.database import Database
 from dcron.errors import ROW_ERRORS, DatabaseError, DcronError, NotFound, unexpected
@@ -31,8 +32,6 @@ from dcron.store.alerts import listing as alert_list
 from dcron.store.alerts import notifications, output_mail, undeliverable
 from dcron.store.alerts.notifications import OUTPUT, Claim
 from dcron.values.safe_text import safe
-
-log = logging.getLogger("dcron.agent")
 
 MOST_AT_ONCE = 4
 """Most channels by which one node sends at once. The others wait in the order in which they were found."""
@@ -181,7 +180,7 @@ class Notifier:
         try:
             results = self._results(claim, groups, began, stop)
         except DatabaseError as error:
-            log.warning("notifications: %s", error, extra={"event": "notification-failed"})
+            log.warning("notifications: %s", error, event="notification-failed")
             results = None
         except Exception as error:
             expected = isinstance(error, (DcronError, OSError))
@@ -258,14 +257,14 @@ class Notifier:
                     log.warning(
                         "notifications: not recorded, so they are sent again: %s",
                         error,
-                        extra={"event": "notification-not-recorded"},
+                        event="notification-not-recorded",
                     )
                     return
 
 
 def _report_error(error: Exception) -> None:
     reason = error if isinstance(error, DcronError) else unexpected(error)
-    log.warning("notifications: %s", reason, extra={"event": "notification-failed"})
+    log.warning("notifications: %s", reason, event="notification-failed")
 
 
 def _inert(result: Result) -> Result:
@@ -348,7 +347,7 @@ def _report(channel: str, group: Group, result: Result) -> None:
     if result.outcome is Outcome.SENT:
         level = logging.WARNING if result.detail else logging.INFO
         detail = f", but {result.detail}" if result.detail else ""
-        log.log(level, "channel %s: sent %s%s", channel, what, detail, extra={"event": "notification-sent"})
+        log.log(level, "channel %s: sent %s%s", channel, what, detail, event="notification-sent")
         return
     log.warning(
         "channel %s: %s %s: %s%s",
@@ -357,5 +356,5 @@ def _report(channel: str, group: Group, result: Result) -> None:
         "may not have arrived" if result.outcome is Outcome.UNKNOWN else "not sent",
         result.error,
         f" ({result.detail})" if result.detail else "",
-        extra={"event": "notification-failed"},
+        event="notification-failed",
     )

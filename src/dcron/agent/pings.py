@@ -5,7 +5,6 @@ The form is that of Healthchecks (https://healthchecks.io/docs/http_api/): `URL/
 have no rows: a ping that does not arrive after three tries is lost.
 """
 
-import logging
 import math
 import time
 import uuid
@@ -15,13 +14,12 @@ from dataclasses import dataclass, field
 from threading import Condition, Thread
 from urllib.parse import urlsplit, urlunsplit
 
+from dcron.agent.log import log
 from dcron.model import RunState
 from dcron.policy.starting import retries
 from dcron.store.claims.finishing import RunResult
 from dcron.store.runs.candidates import ClaimedRun
 from dcron.values.lists import Chunk
-
-log = logging.getLogger("dcron.agent")
 
 MOST_WAITING = 1000
 """Pings. Further ones are dropped."""
@@ -92,9 +90,7 @@ class PingQueue:
             if self._count >= MOST_WAITING:
                 if not self._is_full:
                     log.warning(
-                        "ping: %d pings wait, further ones are dropped",
-                        self._count,
-                        extra={"event": "ping-dropped"},
+                        "ping: %d pings wait, further ones are dropped", self._count, event="ping-dropped"
                     )
                 self._is_full = True
                 return
@@ -178,9 +174,7 @@ class PingQueue:
             self._failing.discard(check)
         elif check not in self._failing:
             self._failing.add(check)
-            log.warning(
-                "ping of %s to %s failed: %s", *(ping.about, host, error), extra={"event": "ping-failed"}
-            )
+            log.warning("ping of %s to %s failed: %s", ping.about, host, error, event="ping-failed")
 
 
 class RunPings:

@@ -3,16 +3,14 @@
 It uses no database, so a slow or unreachable one delays no report.
 """
 
-import logging
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from dcron.agent.log import log
 from dcron.agent.node_context import NodeContext
 from dcron.warden.client import Event, Finished, OutputChunk, WardenGone
 from dcron.warden.journal import Result
-
-log = logging.getLogger("dcron.agent")
 
 LONGEST_WAIT = 30.0
 """Seconds that a loop waits for reports before it shows that it still runs (`counters.LoopStatus`)."""
@@ -62,7 +60,7 @@ class Receiver:
             kept = "; commands of `--on-disconnect keep` go on" if self._node.active_runs.has_kept() else ""
             ids = ", ".join(f"run {each.run_id}" for each in over)
             message = "the lease was not renewed in time: ended %s%s"
-            log.warning(message, ids, kept, extra={"event": "lease-over"})
+            log.warning(message, ids, kept, event="lease-over")
 
     def take(self, timeout: float) -> Reports:
         """Return what was reported since the last call, waiting up to `timeout` seconds for news."""

@@ -6,19 +6,26 @@ here is then declared lost, or released if it was only claimed. A run that this 
 own in the database is killed, at once if a rollback is certain: another node may be executing it.
 """
 
-import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from logging import ERROR, WARNING
 from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from dcron.agent.log import log
 from dcron.agent.node_context import NodeContext
 from dcron.model import RunState
 from dcron.store.claims import claims, finishing
 
-log = logging.getLogger("dcron.agent")
+_MESSAGES = (
+    (WARNING, "run-restored", "run %d: the database has forgotten its start, which is recorded again"),
+    (ERROR, "run-lost", "run %d is lost: the database showed it here, and this node does not have it"),
+    (WARNING, "run-released", "run %d waits again: this node had claimed it, and does not know of it"),
+    (ERROR, "run-not-ours", "run %d is ended: it is not, or no longer, this node's in the database"),
+)
+"""The levels, events and messages of Differences, in their order."""
 
 
 @dataclass(frozen=True)
@@ -90,30 +97,10 @@ class Reconciler:
 
     def settle(self, found: Differences) -> None:
         """Kill what must end and log the differences, once the transaction of `compare` is committed."""
-        for run_id in found.restarted:
-            log.warning(
-                "run %d: the database has forgotten its start, which is recorded again",
-                run_id,
-                extra={"event": "run-restored", "run": run_id},
-            )
-        for run_id in found.lost:
-            log.error(
-                "run %d is lost: the database showed it here, and this node does not have it",
-                run_id,
-                extra={"event": "run-lost", "run": run_id},
-            )
-        for run_id in found.released:
-            log.warning(
-                "run %d waits again: this node had claimed it, and does not know of it",
-                run_id,
-                extra={"event": "run-released", "run": run_id},
-            )
-        for run_id in found.ended:
-            log.error(
-                "run %d is ended: it is not, or no longer, this node's in the database",
-                run_id,
-                extra={"event": "run-not-ours", "run": run_id},
-            )
+        differences = found.restarted, found.lost, found.released, found.ended
+        for run_ids, (level, event, message) in zip(differences, _MESSAGES, strict=True):
+            for run_id in run_ids:
+                log.log(level, message, run_id, event=event, run=run_id)
         self._ended = (self._ended | {*found.ended}) & self._node.active_runs.ids()
         if found.ended:
             self._node.warden.kill(found.ended)

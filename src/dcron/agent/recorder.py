@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.execution import outcome, output_mail
+from dcron.agent.log import log
 from dcron.agent.node_context import NodeContext
 from dcron.agent.receiver import LONGEST_WAIT, Receiver
 from dcron.errors import DatabaseError, OutcomeUnknown
@@ -20,8 +21,6 @@ from dcron.store.tasks import rows as tasks
 from dcron.values.lists import Chunk
 from dcron.warden.client import WardenGone
 from dcron.warden.journal import Frame, JournalError, JournalReader, Result
-
-log = logging.getLogger("dcron.agent")
 
 FLUSH_BYTES = 1024 * 1024
 """Most bytes of one run's output per transaction."""
@@ -117,7 +116,8 @@ class Recorder:
             log.error(
                 "run %d: the rest of its output cannot be read: %s",
                 *(run_id, error),
-                extra={"event": "journal-unreadable", "run": run_id},
+                event="journal-unreadable",
+                run=run_id,
             )
             self._close_reader(run_id)
             self._unreadable.add(run_id)
@@ -181,14 +181,15 @@ class Recorder:
             log.warning(
                 "run %d: its end (%s) is not recorded, it is no longer ours",
                 *(ended.id, ended.state),
-                extra={"event": "run-not-ours", "run": ended.id},
+                event="run-not-ours",
+                run=ended.id,
             )
         else:
             level = logging.INFO if ended.state is RunState.SUCCEEDED else logging.WARNING
             reason = f" ({ended.reason})" if ended.reason else ""
-            facts = {"event": "run-ended", "run": ended.id, "task": task}
             name = f" of {task}" if task else ""
-            log.log(level, "run %d%s: %s%s", ended.id, name, ended.state, reason, extra=facts)
+            values = ended.id, name, ended.state, reason
+            log.log(level, "run %d%s: %s%s", *values, event="run-ended", run=ended.id, task=task)
         self._close_reader(ended.id)
         self._node.warden.forget(ended.id)
         self._unreadable.discard(ended.id)

@@ -9,7 +9,6 @@ noticed here, too.
 """
 
 import json
-import logging
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -21,12 +20,11 @@ from threading import Lock
 from sqlalchemy import Connection
 
 from dcron.agent.clock import ClockWatch
+from dcron.agent.log import log
 from dcron.database import Database
 from dcron.store.nodes import clock_steps, epochs
 from dcron.store.nodes.clock_steps import Repair
 from dcron.store.nodes.epochs import Epoch
-
-log = logging.getLogger("dcron.agent")
 
 _FILE = "seen.json"
 _MISSING_RENEWALS = "renewals of this node's lease are missing"
@@ -70,7 +68,7 @@ class Memory:
             fresh.replace(self.path)
             self._saved = now
         except OSError as error:
-            log.warning("cannot write %s: %s", self.path, error.strerror, extra={"event": "spool-failed"})
+            log.warning("cannot write %s: %s", self.path, error.strerror, event="spool-failed")
 
     def _read(self) -> dict[str, object]:
         """Return the content of the file; nothing if another account owns it or it is not ours."""
@@ -149,7 +147,7 @@ class RollbackDetector:
                 "the database's clock is behind: runs have ended at times that are still to come;"
                 " if it stays so for %gs, tasks are planned anew",
                 self._patience,
-                extra={"event": "clock-behind"},
+                event="clock-behind",
             )
 
     def check_clock(self, connection: Connection, now: datetime, before: float, after: float) -> None:
@@ -159,11 +157,9 @@ class RollbackDetector:
         """
         step = self._clock.step(now, before, after)
         if step > 0:
-            log.warning(
-                "the database's clock was set forward by %.0fs", step, extra={"event": "clock-changed"}
-            )
+            log.warning("the database's clock was set forward by %.0fs", step, event="clock-changed")
         elif step < 0:
-            log.warning("the database's clock was set back by %.0fs", -step, extra={"event": "clock-changed"})
+            log.warning("the database's clock was set back by %.0fs", -step, event="clock-changed")
         if step < 0 or self._is_still_behind(connection, now, after):
             self._was_behind = False
             _report_set_back(clock_steps.repair(connection, self._database, self._node_id, now))
@@ -228,7 +224,7 @@ def _report_set_back(done: Repair | None) -> None:
             "%d tasks are planned anew by the clock as it is now, and %d waiting runs are brought forward;"
             " an occurrence that ran ahead of its time is not run again",
             *(done.tasks, done.runs),
-            extra={"event": "tasks-replanned"},
+            event="tasks-replanned",
         )
 
 
@@ -237,12 +233,12 @@ def _report(reason: str, epoch: Epoch | None) -> None:
         log.warning(
             "the database may have lost commits: %s; another agent has moved the ids on",
             reason,
-            extra={"event": "database-rolled-back"},
+            event="database-rolled-back",
         )
         return
     log.error(
         "the database may have lost what it had committed: %s; run ids were at %d and go on above %d,"
         " waiting runs with new ids: %d; an occurrence that the database forgot may run again",
         *(reason, epoch.before, epoch.beyond, epoch.renumbered),
-        extra={"event": "database-rolled-back"},
+        event="database-rolled-back",
     )

@@ -1,13 +1,13 @@
 """Deliver what earlier agents of this host left in the spool: results and output not yet recorded."""
 
 import errno
-import logging
 import shlex
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from dcron.agent.execution import NODE_ID, outcome, output_mail
+from dcron.agent.log import log
 from dcron.agent.recorder import FLUSH_BYTES, chunks_of
 from dcron.config.files import account_name
 from dcron.database import Database
@@ -19,8 +19,6 @@ from dcron.warden.cgroups import end_cgroups_of
 from dcron.warden.descendants import kill_marked
 from dcron.warden.journal import JournalError, Result
 from dcron.warden.spool import Spool, abandoned
-
-log = logging.getLogger("dcron.agent")
 
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 """Errors that say nothing about the spool: try again later."""
@@ -42,7 +40,7 @@ def deliver_abandoned(database: Database, directory: Path, reported: set[Path]) 
                 "what is in %s is not recorded: another account owns it or can write it;"
                 " if you trust what is in it, type: chown -R %s %s && chmod -R go-w %s",
                 *(path, account_name(), shlex.quote(str(path)), shlex.quote(str(path))),
-                extra={"event": "spool-failed"},
+                event="spool-failed",
             )
 
     delivered = 0
@@ -56,7 +54,7 @@ def deliver_abandoned(database: Database, directory: Path, reported: set[Path]) 
                 log.error(
                     "the spool of %s cannot be read (%s): it is left as it is",
                     *(spool.node_id, error),
-                    extra={"event": "spool-failed"},
+                    event="spool-failed",
                 )
                 _leave(spool)
     return delivered
@@ -66,9 +64,7 @@ def _deliver_spool(database: Database, spool: Spool) -> int:
     # If its warden was killed, too, its commands may still be running.
     if left := end_cgroups_of(spool.node_id) + kill_marked(f"{NODE_ID}={spool.node_id}"):
         log.warning(
-            "killed %d processes that %s had left behind",
-            *(left, spool.node_id),
-            extra={"event": "processes-killed"},
+            "killed %d processes that %s had left behind", left, spool.node_id, event="processes-killed"
         )
     delivered = 0
     for run_id in spool.runs():
@@ -79,7 +75,8 @@ def _deliver_spool(database: Database, spool: Spool) -> int:
             log.error(
                 "run %d: its journal is set aside as %s: %s",
                 *(run_id, aside, error),
-                extra={"event": "journal-unreadable", "run": run_id},
+                event="journal-unreadable",
+                run=run_id,
             )
         else:
             spool.forget(run_id)
@@ -96,7 +93,8 @@ def _settle(database: Database, spool: Spool) -> None:
         log.warning(
             "run %d of %s is lost: how it ended is unknown",
             *(run_id, spool.node_id),
-            extra={"event": "run-lost", "run": run_id},
+            event="run-lost",
+            run=run_id,
         )
 
 
@@ -112,7 +110,8 @@ def _deliver(database: Database, spool: Spool, run_id: int) -> bool:
         log.warning(
             "run %d: dropped what %s left behind, this database has no such run of it",
             *(run_id, spool.node_id),
-            extra={"event": "run-dropped", "run": run_id},
+            event="run-dropped",
+            run=run_id,
         )
         return False
     result = _deliver_output(database, spool, run_id)
@@ -121,7 +120,9 @@ def _deliver(database: Database, spool: Spool, run_id: int) -> bool:
         log.warning(
             "run %d: its end, left behind by %s, is now recorded",
             *(run_id, spool.node_id),
-            extra={"event": "run-delivered", "run": run_id, "task": run.task},
+            event="run-delivered",
+            run=run_id,
+            task=run.task,
         )
     return recorded
 

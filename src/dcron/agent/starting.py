@@ -3,11 +3,11 @@
 If a commit gets no reply, the database is first asked which of the runs are this node's.
 """
 
-import logging
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from dcron.agent.execution import job_for
+from dcron.agent.log import log
 from dcron.agent.node_context import NodeContext
 from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import RunState
@@ -15,8 +15,6 @@ from dcron.store.claims import claims, finishing
 from dcron.store.claims.finishing import RunResult
 from dcron.store.runs.candidates import ClaimedRun
 from dcron.warden.client import Job
-
-log = logging.getLogger("dcron.agent")
 
 Prepared = list[tuple[ClaimedRun, Job]]
 """Runs whose start is recorded, each with the command to execute."""
@@ -83,8 +81,8 @@ class Starter:
             node.counters.started[run.trigger] += 1
             node.counters.lateness.add((now - (run.due_at or now)).total_seconds())
             name = run.task.name
-            facts = {"event": "run-started", "run": run.id, "task": name}
-            log.info("run %d of %s: started (%s)", run.id, name, run.trigger, extra=facts)
+            values = run.id, name, run.trigger
+            log.info("run %d of %s: started (%s)", *values, event="run-started", run=run.id, task=name)
 
 
 def log_ends(ended: Iterable[RunResult], claimed: Iterable[ClaimedRun]) -> None:
@@ -93,5 +91,7 @@ def log_ends(ended: Iterable[RunResult], claimed: Iterable[ClaimedRun]) -> None:
     for each in ended:
         log.warning(
             *("run %d of %s: %s (%s)", each.id, names[each.id], each.state, each.reason),
-            extra={"event": "run-ended", "run": each.id, "task": names[each.id]},
+            event="run-ended",
+            run=each.id,
+            task=names[each.id],
         )

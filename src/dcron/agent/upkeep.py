@@ -3,7 +3,6 @@
 A node is declared dead only after its lease ran out by a clock that cannot be set.
 """
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +12,7 @@ from sqlalchemy import Connection, Row
 
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.lease import OtherLeases
+from dcron.agent.log import log
 from dcron.agent.maintenance import Maintenance
 from dcron.agent.node_context import NodeContext
 from dcron.agent.notifier import Notifier
@@ -25,8 +25,6 @@ from dcron.store.tasks import settings
 from dcron.store.upkeep import expiry, reaping
 from dcron.store.upkeep.reaping import HeldLease
 from dcron.store.upkeep.steps import take_upkeep
-
-log = logging.getLogger("dcron.agent")
 
 BATCH = 100
 """Most one-off tasks retired, expired runs skipped, and tasks checked for blocked runs in one heartbeat."""
@@ -50,14 +48,14 @@ class Done:
     def report(self) -> None:
         """Log it, once it is committed."""
         for node_id in self.dead:
-            log.warning("node %s is dead: its lease is over", node_id, extra={"event": "node-dead"})
+            log.warning("node %s is dead: its lease is over", node_id, event="node-dead")
         if self.lost:
-            log.warning("lost with it: %s", _named(self.lost), extra={"event": "runs-lost"})
+            log.warning("lost with it: %s", _named(self.lost), event="runs-lost")
         if self.unheard:
             message = "not heard of any more, and kept: %s"
-            log.warning(message, _named(self.unheard), extra={"event": "runs-unheard"})
+            log.warning(message, _named(self.unheard), event="runs-unheard")
         if self.expired:
-            log.warning("%d runs were not started in time", self.expired, extra={"event": "runs-expired"})
+            log.warning("%d runs were not started in time", self.expired, event="runs-expired")
 
 
 def _named(run_ids: Iterable[int]) -> str:
