@@ -9,7 +9,7 @@ from tests.support.stage import Stage
 
 @pytest.fixture
 def stage(database_url: str) -> Iterator[Stage]:
-    """A shared crontab without lines, at noon."""
+    """A shared crontab without tasks, at noon."""
     stage = Stage(database_url)
     yield stage
     stage.database.close()

@@ -13,7 +13,7 @@ from tests.support.stage import Stage, at
 
 
 def run_all(stage: Stage, node: str) -> list[str]:
-    """Take turns one after the other until nothing is due; for which times they were."""
+    """Run what is due, one after the other, until nothing is; return the times."""
     ran = []
     while found := stage.take(node):
         for run in found:
@@ -84,12 +84,12 @@ def test_all_are_made_up_for_one_after_the_other_though_they_overlap(stage: Stag
 
 
 def test_the_backlog_ends_when_it_was_found(stage: Stage) -> None:
-    """Else a line that runs longer than its period would catch up for ever."""
+    """Else a task that runs longer than its period would catch up for ever."""
     task, node = stage.task("backup", catch_up="all"), stage.node()
     stage.now = at("12:35")
     (run,) = stage.take(node)
-    (turn,) = stage.runs(task.id, RunState.WAITING)
-    assert (run.scheduled_for, turn.backlog_until) == (at("12:10"), at("12:35"))
+    (planned,) = stage.runs(task.id, RunState.WAITING)
+    assert (run.scheduled_for, planned.backlog_until) == (at("12:10"), at("12:35"))
     stage.finish(node, run.id)
     stage.forward(minutes=30)
     assert run_all(stage, node) == ["12:20", "12:30", "12:40", "12:50", "13:00"]
@@ -129,15 +129,14 @@ def test_the_latest_occurrence_that_its_calendar_allows_is_made_up_for(stage: St
 
 def test_starts_are_spread_the_same_way_on_every_node_and_shown_before(stage: Stage) -> None:
     task = stage.task("backup", "0 * * * *", jitter=600.0)
-    turn = stage.next_run(task)
-    assert turn
-    assert turn.scheduled_for == at("13:00")
-    assert at("13:00") <= turn.due_at < at("13:10")
-    assert stage.crontab.view("backup").next_run_at == turn.due_at
+    planned = stage.next_run(task)
+    assert planned.scheduled_for == at("13:00")
+    assert at("13:00") <= planned.due_at < at("13:10")
+    assert stage.crontab.view("backup").next_run_at == planned.due_at
     node = stage.node()
-    stage.now = turn.due_at - timedelta(microseconds=1)
+    stage.now = planned.due_at - timedelta(microseconds=1)
     assert stage.take(node) == []
-    stage.now = turn.due_at
+    stage.now = planned.due_at
     (run,) = stage.take(node)
     assert run.scheduled_for == at("13:00")
 
@@ -156,7 +155,7 @@ def test_a_task_does_not_run_for_times_before_it_was_added(stage: Stage, added_a
 
 
 def test_jitter_is_not_lateness(stage: Stage) -> None:
-    """While its share holds a turn back the next occurrences come; they have their own turns."""
+    """While its share of the jitter holds a run back the next occurrences come; they have runs of their own."""
     task, node = stage.task("often", "* * * * *", jitter=300.0, catch_up="skip"), stage.node()
     ran = []
     for _ in range(40):
@@ -170,9 +169,8 @@ def test_jitter_is_not_lateness(stage: Stage) -> None:
 def test_an_occurrence_held_back_by_jitter_is_recorded_when_a_pause_takes_it(stage: Stage) -> None:
     task = stage.task("backup", "0 * * * *", jitter=3000.0)
     stage.now = at("13:00:01")
-    turn = stage.next_run(task)
-    assert turn
-    assert turn.due_at > stage.now
+    planned = stage.next_run(task)
+    assert planned.due_at > stage.now
     task = stage.crontab.pause(task)
     stage.now = at("13:30")
     stage.crontab.resume(task)

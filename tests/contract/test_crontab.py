@@ -40,7 +40,7 @@ FULL = Definition(
 
 
 def change_log(stage: Stage) -> list[tuple[str, str, str | None]]:
-    """Who did what to which line, the oldest first."""
+    """Who did what to which task, the oldest first."""
     with stage.database.read() as connection:
         rows = connection.execute(
             select(changes.c.actor, changes.c.action, changes.c.task).order_by(changes.c.id)
@@ -54,7 +54,7 @@ def shown(run: Run | None) -> Run | None:
 
 
 def other(stage: Stage) -> Crontab:
-    """The same crontab in somebody else's hands."""
+    """The same crontab, used by another person."""
     return Crontab(stage.database, "bob@laptop")
 
 
@@ -145,7 +145,7 @@ def test_a_view_shows_the_next_the_last_and_the_living_run(stage: Stage) -> None
     view = stage.crontab.view("backup")
     assert (view.task, view.next_run, view.last_run, view.alive) == (
         task,
-        shown(stage.next_run(task)),
+        shown(stage.find_next_run(task)),
         None,
         (),
     )
@@ -259,9 +259,8 @@ def test_a_task_keeps_its_history_under_a_new_name(stage: Stage) -> None:
     stage.plan()
     assert stage.crontab.task_id("new") == task.id
     assert stage.crontab.last_run("new").id == run.id
-    turn = stage.next_run(task)
-    assert turn
-    assert turn.task == "new"
+    planned = stage.next_run(task)
+    assert planned.task == "new"
     assert stage.task("old").id != task.id
 
 
@@ -372,23 +371,19 @@ def listed(stage: Stage, expected: RunFilter) -> list[int]:
 
 def test_a_cancelled_run_makes_room_for_the_next_one(stage: Stage) -> None:
     task = stage.task("backup")
-    turn = stage.next_run(task)
-    assert turn
-    run = stage.crontab.cancel(turn.id)
+    planned = stage.next_run(task)
+    run = stage.crontab.cancel(planned.id)
     assert (run.state, run.reason, run.finished_at) == (RunState.CANCELLED, "cancelled by ann@desk", NOON)
     following = stage.next_run(task)
-    assert following
     assert following.due_at == at("12:20")
 
 
 def test_a_cancelled_run_that_was_long_due_is_followed_by_one_to_come(stage: Stage) -> None:
     task = stage.task("backup")
-    turn = stage.next_run(task)
-    assert turn
+    planned = stage.next_run(task)
     stage.now = at("13:05")
-    stage.crontab.cancel(turn.id)
+    stage.crontab.cancel(planned.id)
     following = stage.next_run(task)
-    assert following
     assert following.due_at == at("13:10")
 
 
@@ -403,8 +398,8 @@ def test_a_cancelled_run_by_hand_leaves_the_next_run_alone(stage: Stage) -> None
 def test_a_run_of_a_task_that_cannot_be_read_can_be_cancelled(stage: Stage) -> None:
     task = stage.task("backup")
     stage.set_task(task.id, schedule="nonsense")
-    (turn,) = stage.runs(task.id)
-    assert stage.crontab.cancel(turn.id).state is RunState.CANCELLED
+    (planned,) = stage.runs(task.id)
+    assert stage.crontab.cancel(planned.id).state is RunState.CANCELLED
     assert stage.saved(task.id).error
 
 
@@ -560,7 +555,7 @@ def test_a_one_off_whose_time_is_past_can_be_corrected(stage: Stage) -> None:
     (run,) = stage.take(node)
     stage.finish(node, run.id, RunState.FAILED)
     mended = stage.crontab.edit(stage.crontab.get("once"), {"command": "true", "tries": 2})
-    assert (mended.command, mended.error, stage.next_run(mended)) == ("true", None, None)
+    assert (mended.command, mended.error, stage.find_next_run(mended)) == ("true", None, None)
     assert DeadLetters(stage.crontab).retry(run.id).spec["command"] == "true"
     with pytest.raises(ScheduleError, match="never fires"):
         stage.crontab.edit(mended, {"schedule": "@at 2027-06-01T12:05:00Z"})

@@ -12,7 +12,7 @@ FAILED = RunState.FAILED
 
 
 def dead_run(stage: Stage, name: str = "backup", **fields: object) -> tuple[Task, str, int]:
-    """A line, a node, and its run that has failed for good."""
+    """A task, a node, and its run that has failed for good."""
     task, node = stage.task(name, "0 0 1 1 *", **fields), stage.node(name)
     stage.crontab.run(task)
     (run,) = stage.take(node)

@@ -57,13 +57,13 @@ def test_what_its_jitter_holds_back_has_not_expired(stage: Stage) -> None:
     task = stage.task("backup", "* * * * *", deadline=60.0, jitter=600.0)
     stage.now = at("12:30")
     assert stage.expire() == 1
-    (turn,) = stage.runs(task.id, RunState.WAITING)
-    assert turn.scheduled_for == at("12:19"), "whose share of the jitter may be all of it"
+    (planned,) = stage.runs(task.id, RunState.WAITING)
+    assert planned.scheduled_for == at("12:19"), "whose share of the jitter may be all of it"
     while stage.expire():
         pass
-    (turn,) = stage.runs(task.id, RunState.WAITING)
-    assert turn.expires_at
-    assert turn.expires_at >= stage.now > turn.scheduled_for
+    (planned,) = stage.runs(task.id, RunState.WAITING)
+    assert planned.expires_at
+    assert planned.expires_at >= stage.now > planned.scheduled_for
 
 
 def test_what_is_made_up_for_is_measured_by_its_own_time(stage: Stage) -> None:
@@ -84,11 +84,11 @@ def test_a_run_that_is_kept_waiting_expires_and_the_one_in_its_way_goes_on(stage
     (running,) = stage.take(node)
     stage.now = at("12:20")
     stage.take(node)
-    (turn,) = stage.runs(task.id, RunState.WAITING)
-    assert turn.blocked is Block.LIMIT
+    (planned,) = stage.runs(task.id, RunState.WAITING)
+    assert planned.blocked is Block.LIMIT
     stage.now = at("12:26")
     assert stage.expire() == 1
-    assert (find(stage, turn.id).state, find(stage, turn.id).blocked) == (RunState.SKIPPED, None)
+    assert (find(stage, planned.id).state, find(stage, planned.id).blocked) == (RunState.SKIPPED, None)
     assert times(stage, task, RunState.WAITING) == ["12:30"]
     assert find(stage, running.id).state is RunState.RUNNING
 
@@ -113,9 +113,9 @@ def test_a_run_counted_from_an_end_does_not_expire_before_it(stage: Stage, ended
         stage.finish(node, run.id)
         stage.forward(minutes=3)
     assert stage.expire() == int(ended)
-    (turn,) = stage.runs(task.id, RunState.WAITING)
-    assert turn.blocked is (None if ended else Block.DELAY)
-    assert turn.trigger is Trigger.SCHEDULE
+    (planned,) = stage.runs(task.id, RunState.WAITING)
+    assert planned.blocked is (None if ended else Block.DELAY)
+    assert planned.trigger is Trigger.SCHEDULE
 
 
 def test_an_edit_of_the_deadline_bears_on_what_waits(stage: Stage) -> None:

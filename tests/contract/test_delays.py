@@ -31,14 +31,14 @@ def test_the_next_run_is_counted_from_the_end_of_the_one_before(stage: Stage, ho
     assert scheduled_runs(stage, task)[0].due_at == at("12:05")
     stage.now = at("12:05")
     (run,) = stage.take(node)
-    (turn,) = scheduled_runs(stage, task)
-    assert turn.blocked is Block.DELAY
+    (planned,) = scheduled_runs(stage, task)
+    assert planned.blocked is Block.DELAY
     stage.now = at("12:17")
     assert stage.take(node) == []
     assert stage.crontab.view("poll").next_run_at is None, "nobody knows yet"
     ENDS[how](stage, node, run.id)
-    (turn,) = scheduled_runs(stage, task)
-    assert (turn.blocked, turn.due_at) == (None, stage.forward(minutes=5))
+    (planned,) = scheduled_runs(stage, task)
+    assert (planned.blocked, planned.due_at) == (None, stage.forward(minutes=5))
     assert len(stage.take(stage.node("web-2"))) == 1
 
 
@@ -91,8 +91,8 @@ def test_a_task_that_follows_the_clock_again_waits_for_no_end(stage: Stage) -> N
     stage.now = at("12:05")
     stage.take(node)
     task = stage.crontab.edit(task, {"schedule": "*/10 * * * *"})
-    (turn,) = scheduled_runs(stage, task)
-    assert (turn.blocked, turn.due_at) == (None, at("12:10"))
+    (planned,) = scheduled_runs(stage, task)
+    assert (planned.blocked, planned.due_at) == (None, at("12:10"))
 
 
 def test_downtime_of_a_delay_misses_nothing(stage: Stage) -> None:
@@ -130,8 +130,8 @@ def test_a_delay_on_every_node_counts_from_an_end(stage: Stage) -> None:
 
 def test_a_fixed_rate_stays_on_its_grid_however_late_its_runs_are(stage: Stage) -> None:
     task, node = stage.task("tick", "@every 7m"), stage.node()
-    (turn,) = scheduled_runs(stage, task)
-    assert turn.due_at.timestamp() % 420 == 0
+    (planned,) = scheduled_runs(stage, task)
+    assert planned.due_at.timestamp() % 420 == 0
     for late in (0, 61, 200):
         stage.now = scheduled_runs(stage, task)[0].due_at
         stage.forward(seconds=late)

@@ -113,7 +113,7 @@ def people(database_url: str, stage: Stage) -> Iterator[list[Crontab]]:
 
 @pytest.fixture
 def slow_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has looked at the order of tasks goes on only after a while."""
+    """A transaction that has read the order of tasks goes on only after a while."""
     for name in ("problem_of", "require_no_downstream"):
         check = getattr(dependency_rules, name)
 

@@ -77,7 +77,7 @@ def test_tasks_are_changed_renamed_added_and_removed_in_one_go(stage: Stage) -> 
     assert after["d"] == before[3]
     log = [(action, task) for _, action, task in change_log(stage)][4:]
     assert log == [("rm", "c"), ("set", "a"), ("set", "bee"), ("add", "e")]
-    assert stage.next_run(after["e"]) is not None
+    assert stage.find_next_run(after["e"]) is not None
     assert stage.runs(before[2].id, RunState.WAITING) == []
 
 
@@ -104,7 +104,7 @@ def test_a_pause_stays(stage: Stage) -> None:
     apply(stage, draft, text)
     task = stage.crontab.get("a")
     assert (task.enabled, task.paused_reason, task.paused_at) == (False, "broken disk", paused.paused_at)
-    assert stage.next_run(task) is None
+    assert stage.find_next_run(task) is None
 
 
 def test_one_offs_are_no_part_of_the_whole_but_can_be_edited_by_name(stage: Stage) -> None:
@@ -316,7 +316,7 @@ def test_too_many_changes_at_once_are_refused(sqlite_stage: Stage, monkeypatch: 
 
 
 class Hand:
-    """Somebody at an editor: saves one text after the other, and remembers what they were shown."""
+    """A person at an editor: saves one text after the other, and remembers what was shown."""
 
     def __init__(self, file: TextFile, *texts: str) -> None:
         self._file, self._texts = file, iter(texts)

@@ -133,7 +133,7 @@ def test_a_run_whose_successor_takes_too_long_is_the_last(
     [run] = effort.unlocked(lambda: stage.take(node))
     stage.finish(node, run.id)
     assert "more than 0.1 s" in (stage.saved(task.id).error or "")
-    assert stage.next_run(task) is None
+    assert stage.find_next_run(task) is None
 
 
 def test_a_calendar_of_dear_rules_is_refused_and_one_of_many_cheap_ones_is_not(stage: Stage) -> None:

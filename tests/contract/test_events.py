@@ -32,7 +32,7 @@ def test_an_event_starts_each_task_that_waits_for_it_once(stage: Stage, launchin
     assert (len(stage.runs(one.id)), len(stage.runs(two.id))) == (1, 1)
     assert stage.runs(other.id) == []
     assert states(stage, clock) == [RunState.WAITING]
-    assert stage.next_run(one) is None, "an event has no successor"
+    assert stage.find_next_run(one) is None, "an event has no successor"
 
 
 def test_each_event_starts_them_again(stage: Stage, launching: Triggers) -> None:

@@ -258,7 +258,7 @@ def test_each_node_makes_up_for_all_that_was_missed(stage: Stage) -> None:
     for _ in range(2):
         stage.finish(one, mine.id)
         (mine,) = stage.take(one)
-        assert stage.take(other) == [], "its share of the turn before is alive there"
+        assert stage.take(other) == [], "its run of the occurrence before is alive there"
         stage.finish(other, theirs.id)
         (theirs,) = stage.take(other)
     stage.finish(one, mine.id)

@@ -1,4 +1,4 @@
-"""Labels: the table `task_labels` is always like the column `crontab.labels`, whoever writes it."""
+"""Labels: the table `task_labels` is always like the column `crontab.labels`, in whatever way it is written."""
 
 import json
 

@@ -76,7 +76,7 @@ def test_no_text_adds_or_loses_a_task(stage: Stage, mark: str) -> None:
 
 
 def read_back(line: Definition) -> list[tuple[str, str]]:
-    """The names and commands in the export of a line; none where it is refused as a whole."""
+    """The names and commands in the export of a task; none where it is refused as a whole."""
     try:
         file = read(write([line]), source="export", timezone="UTC")
     except BadFile:

@@ -73,7 +73,7 @@ def shape(connection: Connection) -> set[tuple[str, ...]]:
 
 
 def checks_in(table: str, sql: str) -> Iterator[tuple[str, ...]]:
-    """The named rules in a CREATE TABLE: SQLite tells them nowhere else."""
+    """The named rules in a CREATE TABLE: SQLite shows them nowhere else."""
     for found in re.finditer(r"CONSTRAINT (\w+) CHECK \(", sql):
         depth, end = 1, found.end()
         while depth:

@@ -25,7 +25,7 @@ WAITS = (Trigger.RETRY, Trigger.EVENT, Trigger.AFTER, Trigger.BACKFILL)
 
 
 def fill(stage: Stage, node: str, task: Task) -> list[int]:
-    """Start as many runs as the line may have alive, one an occurrence; it is time for one more."""
+    """Start as many runs as the task may have alive, one an occurrence; it is time for one more."""
     started: list[int] = []
     for _ in range(task.max_running or 1):
         stage.forward(minutes=STEP)
@@ -269,7 +269,7 @@ def test_a_run_that_begins_to_wait_while_the_one_in_its_way_ends_is_not_forgotte
             assert look_again.wait(PATIENCE)
 
     def claim() -> None:
-        # Whoever looks again either has to wait for the end, or is looked for by it.
+        # A node that looks again waits for the end, or the end finds it.
         stage.claim_batch(node)
 
     with ThreadPoolExecutor(2) as pool:
@@ -297,7 +297,7 @@ def test_a_run_that_replaces_goes_before_the_retry_of_the_run_it_replaces(stage:
     stage.finish(node, first.id, RunState.FAILED)
     stage.now = at("12:20")
     (second,) = stage.take(node)
-    stage.now = at("12:30")  # the retry is due, and so is the turn that replaces what runs
+    stage.now = at("12:30")  # the retry is due, and so is the run that replaces what runs
     assert stage.take(node) == []
     assert stage.cancel_requests(node).keys() == {second.id}
     stage.finish(node, second.id, RunState.CANCELLED)

@@ -13,8 +13,8 @@ from tests.support.stage import LEASE, NOON, Stage, at
 
 
 def due_at(stage: Stage, task: Task) -> Any:
-    turn = stage.next_run(task)
-    return turn.due_at if turn else None
+    planned = stage.find_next_run(task)
+    return planned.due_at if planned else None
 
 
 def reasons(stage: Stage, task: Task) -> list[str | None]:
@@ -23,10 +23,9 @@ def reasons(stage: Stage, task: Task) -> list[str | None]:
 
 def test_a_new_task_has_its_next_run(stage: Stage) -> None:
     task = stage.task("backup", "30 * * * *")
-    turn = stage.next_run(task)
-    assert turn
-    assert (turn.due_at, turn.scheduled_for, turn.trigger) == (at("12:30"), at("12:30"), "schedule")
-    assert (turn.task, turn.spec) == ("backup", task.spec())
+    planned = stage.next_run(task)
+    assert (planned.due_at, planned.scheduled_for, planned.trigger) == (at("12:30"), at("12:30"), "schedule")
+    assert (planned.task, planned.spec) == ("backup", task.spec())
     assert task.planned_version == task.version
     assert not stage.has_to_plan()
 
@@ -101,7 +100,7 @@ def test_a_pause_leaves_a_due_run_on_record(stage: Stage) -> None:
     stage.now = at("12:12")
     task = stage.crontab.pause(task, reason="moving")
     assert reasons(stage, task) == ["paused by ann@desk: moving"]
-    assert stage.next_run(task) is None
+    assert stage.find_next_run(task) is None
 
 
 def test_the_end_of_a_pause_is_recorded_in_one_row(stage: Stage) -> None:
@@ -161,11 +160,11 @@ def test_a_time_that_has_passed_leaves_the_task_without_a_next_run(stage: Stage)
     stage.set_task(task.id, command="echo")
     stage.plan()
     assert stage.saved(task.id).error is None
-    assert due_at(stage, task) == at("12:10"), "a due turn stands until somebody takes it"
+    assert due_at(stage, task) == at("12:10"), "a due run stays until a node claims it"
     stage.take(stage.node("web-2"))
     stage.set_task(task.id, version=3)
     stage.plan()
-    assert stage.next_run(task) is None
+    assert stage.find_next_run(task) is None
     assert stage.saved(task.id).error is None
 
 
@@ -215,7 +214,7 @@ def test_lanes_beyond_a_look_are_found_by_the_next(stage: Stage, monkeypatch: py
     assert lane == "", "the look after that begins anew"
 
 
-# Lines written by hand -----------------------------------------------------------------------------
+# Tasks written by hand -----------------------------------------------------------------------------
 
 
 def test_a_task_inserted_by_hand_is_planned(stage: Stage) -> None:
@@ -305,7 +304,7 @@ def test_poisoned_tasks_whose_pause_ends_are_suspended(stage: Stage) -> None:
 
 @pytest.mark.slow
 def test_tasks_poisoned_while_agents_run_are_harmless_too(stage: Stage) -> None:
-    """Their version does not grow: they are met when their turns are claimed, not when they are planned."""
+    """Their version does not grow: claims meet them, planning does not."""
     poisoned = {what: stage.task(named(what)).id for what in POISON}
     healthy, node = stage.task("healthy"), stage.node()
     for what, values in POISON.items():
@@ -363,12 +362,12 @@ def named(what: str) -> str:
 
 
 def assert_harmless(stage: Stage, poisoned: dict[str, int]) -> None:
-    """The lines have errors and no turns; another one is planned and run; and they can be seen and mended."""
+    """The tasks have errors and no next run; another one is planned and run; and they can be seen and repaired."""
     stage.insert_task(name="healthy")
     stage.plan()
     lines = {what: stage.saved(task_id) for what, task_id in poisoned.items()}
     assert [what for what, line in lines.items() if not line.error] == []
-    assert [what for what, line in lines.items() if stage.next_run(line)] == []
+    assert [what for what, line in lines.items() if stage.find_next_run(line)] == []
     assert not stage.has_to_plan(), "a line that cannot be planned must not keep the agents busy"
     node = stage.node()
     start_node(stage, node)

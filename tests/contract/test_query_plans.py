@@ -99,7 +99,7 @@ def full_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="module")
 def full(full_url: str) -> Iterator[Stage]:
-    """20,000 lines with a turn each, and a history of 50,000 runs."""
+    """20,000 tasks with a next run each, and a history of 50,000 runs."""
     stage = Stage(full_url)
     assert stage.node() == NODE
     fill(stage, FILL)

@@ -53,7 +53,7 @@ def held_claims(database: Database, node: str, stage: Stage, meet: Callable[[], 
 
 
 def naive_protocol(database: Database, node: str, stage: Stage, meet: Callable[[], object]) -> list[int]:
-    """Write my ID, whatever stands there; read it again; it is mine: the classic mistake."""
+    """Write my ID, whatever is there; read it again; it is mine: the classic mistake."""
     with database.read() as connection:
         due = list(connection.scalars(select(runs.c.id).where(runs.c.state == RunState.WAITING)))
     meet()
@@ -103,7 +103,7 @@ def test_two_claimers_never_get_the_same_run(
     stage: Stage, claimers: list[tuple[Database, str]], protocol: Protocol
 ) -> None:
     started = starts_of(stage, claimers, protocol, ROUNDS)
-    while left := stage.take(claimers[0][1], limit=100):  # a line held by another is passed over
+    while left := stage.take(claimers[0][1], limit=100):  # a task held by another is left out
         started.update(run.id for run in left)
     assert len(started) == ROUNDS * RUNS_A_ROUND
     assert set(started.values()) == {1}
@@ -176,7 +176,7 @@ def test_a_limit_holds_whatever_isolation_the_server_prefers(
 def test_a_task_keeps_its_one_next_run_while_people_and_agents_work_on_it(
     database_url: str, stage: Stage, claimers: list[tuple[Database, str]]
 ) -> None:
-    """Claim and start, edit, pause, cancel and plan the same line at the same moment, again and again."""
+    """Claim and start, edit, pause, cancel and plan the same task at the same time, again and again."""
     task = stage.task("contended", "* * * * *", max_running=None)
     editor, canceller = Crontab(claimers[2][0], "ed"), Crontab(claimers[3][0], "cy")
     schedules = ["* * * * *", "*/2 * * * *"]
@@ -184,7 +184,7 @@ def test_a_task_keeps_its_one_next_run_while_people_and_agents_work_on_it(
     def act(*steps: Callable[[], object]) -> None:
         barrier.wait()
         for step in steps:
-            with suppress(Conflict, NotFound, Refused):  # somebody was first, and said so
+            with suppress(Conflict, NotFound, Refused):  # another one was first
                 step()
 
     def edit() -> None:
@@ -222,18 +222,17 @@ def test_a_task_keeps_its_one_next_run_while_people_and_agents_work_on_it(
 
 
 def test_a_cancellation_waits_for_another_writer_of_the_task(database_url: str, stage: Stage) -> None:
-    """Else both would put a turn in the place of the one that is cancelled."""
-    turn = stage.next_run(stage.task("contended"))
-    assert turn
+    """Else both would plan a run in the place of the cancelled one."""
+    planned = stage.next_run(stage.task("contended"))
     impatient = open_database(database_url, clock=lambda: stage.now, patience=0.3)
     try:
         service = Crontab(impatient, "cy")
         with stage.database.write() as connection:
-            tasks.lock(connection, [turn.task_id])
+            tasks.lock(connection, [planned.task_id])
             with pytest.raises(DatabaseError) as failure:
-                service.cancel(turn.id)
+                service.cancel(planned.id)
         assert is_transient(failure.value)
-        assert service.cancel(turn.id).state is RunState.CANCELLED
+        assert service.cancel(planned.id).state is RunState.CANCELLED
     finally:
         impatient.close()
 

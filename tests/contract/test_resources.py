@@ -13,7 +13,7 @@ NEVER = "0 0 1 1 *"
 
 
 def agent(stage: Stage, capacity: Mapping[str, float], name: str = "web-1", slots: int = 8) -> HandNode:
-    """An agent's own turns, on a node that has this much."""
+    """An agent's own dispatcher, on a node that has this much."""
     return HandNode(stage.database, name, slots=slots, capacity=capacity).register()
 
 

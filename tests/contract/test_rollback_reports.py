@@ -44,9 +44,8 @@ def test_a_clock_set_back_is_named_as_long_as_it_matters(stage: Stage) -> None:
         assert done == clock_steps.Repair(1, 0, run.scheduled_for)
         assert clock_steps.repair(connection, stage.database, "web-2", stage.now) is None
     assert stage.plan() == 1
-    turn = stage.next_run(task)
-    assert turn
-    assert turn.scheduled_for == stage.now + timedelta(hours=1)
+    planned = stage.next_run(task)
+    assert planned.scheduled_for == stage.now + timedelta(hours=1)
     stage.forward(hours=30)
     assert (
         "what ran ahead of its time, up to 2027-06-03 13:00 UTC" in message(stage, "backup")["clock-set-back"]

@@ -229,11 +229,11 @@ def test_what_expired_or_was_called_off_says_so(stage: Stage) -> None:
 def test_a_run_that_came_too_late_holds_up_those_behind_it(stage: Stage) -> None:
     stage.task("backup")
     stage.now = at("12:35")
-    (turn,) = stage.runs(None, RunState.WAITING)
+    (planned,) = stage.runs(None, RunState.WAITING)
     assert "not run yet, because the occurrence of 2027-06-01 12:10 UTC has not begun" in (
         only(stage, "backup", at("12:20"), "no-agent").sentence
     )
-    stage.crontab.cancel(turn.id)
+    stage.crontab.cancel(planned.id)
     assert "cancelled by ann@desk (3 occurrences" in only(stage, "backup", at("12:20"), "cancelled").sentence
 
     times = {"claimed_at": at("12:55"), "started_at": at("12:55"), "finished_at": at("12:56")}
@@ -308,7 +308,7 @@ def test_daylight_saving_is_explained(
     assert found.count("daylight-saving") == (2 if rules.get("fold") else 1)
 
 
-# The line -------------------------------------------------------------------------------------------
+# The task -------------------------------------------------------------------------------------------
 
 
 def test_a_task_that_was_not_there_yet_or_is_gone_says_so(stage: Stage) -> None:
@@ -393,9 +393,8 @@ def test_what_was_changed_with_sql_counts_from_the_change_before(stage: Stage) -
 
 def test_an_edit_before_the_jitter_is_over_replaces_the_run(stage: Stage) -> None:
     task = stage.task("backup", jitter=300)
-    turn = stage.next_run(task)
-    assert turn
-    assert turn.due_at > at("12:10")
+    planned = stage.next_run(task)
+    assert planned.due_at > at("12:10")
     stage.now = at("12:10")
     stage.crontab.edit(stage.saved(task.id), {"schedule": "*/15 * * * *"})
     cause = one_of(stage, "backup", at("12:10"), "edited")
@@ -461,9 +460,9 @@ def test_a_run_that_no_living_node_can_take_says_what_it_asks_for(stage: Stage) 
     stage.task("queued", queue="mail")
     stage.task("hungry", need={"gpu": 2})
     node = stage.node(lease=HOUR, queues=("default",), capacity={"gpu": 1})
-    turn, later = why(stage, "tagged", at("12:10")), why(stage, "tagged", at("12:20"))
-    assert codes(turn) == codes(later) == ["future", "unserved"]
-    assert "run 1 is due then, in 10m" in turn[0].sentence
+    planned, later = why(stage, "tagged", at("12:10")), why(stage, "tagged", at("12:20"))
+    assert codes(planned) == codes(later) == ["future", "unserved"]
+    assert "run 1 is due then, in 10m" in planned[0].sentence
     assert "tagged is due then, in 20m" in later[0].sentence
     stage.now = at("12:10")
     assert only(stage, "tagged", at("12:10"), "unserved").sentence.endswith("no agent has the tag gpu")
@@ -502,16 +501,15 @@ def test_a_run_is_not_promised_behind_one_that_waits(stage: Stage) -> None:
     assert "will run then, in 10m" in why(stage, "backup", at("12:20"))[0].sentence
     stage.now = at("12:25")
     assert stage.take(node) == []
-    turn = stage.next_run(running.task)
-    assert turn
+    planned = stage.next_run(running.task)
     for when in (at("12:30"), None):
         future, limit = why(stage, "backup", when)[-2:]
         assert (future.code, future.sentence) == (
             "future",
             "2027-06-01 12:30 UTC: backup is due then, in 5m 0s",
         )
-        assert (limit.code, limit.facts["held_by"]) == ("limit", turn.id)
-        assert f"the occurrence of 2027-06-01 12:20 UTC has not begun (run {turn.id})" in limit.sentence
+        assert (limit.code, limit.facts["held_by"]) == ("limit", planned.id)
+        assert f"the occurrence of 2027-06-01 12:20 UTC has not begun (run {planned.id})" in limit.sentence
     later = why(stage, "backup", Span(at("12:30"), at("13:00")))
     assert codes(later) == ["future", "limit"]
     assert later[0].facts["more"] == 2
@@ -728,7 +726,7 @@ FALLBACKS = ("no-record", "skipped", "unplanned")
 
 @pytest.mark.slow
 def test_nothing_that_dcron_did_or_left_out_is_without_a_cause(stage: Stage) -> None:
-    """A day of all kinds of things; every minute of it, and every time of the line, has a cause."""
+    """A day of all kinds of things; every minute of it, and every time of the task, has a cause."""
     Calendars(stage.crontab).put(parse_calendar("holidays", ["2027-06-02"]))
     task = stage.task("backup", tries=2, jitter=30, deadline=900, except_calendar="holidays")
     node = stage.node(lease=24 * HOUR)
@@ -736,13 +734,13 @@ def test_nothing_that_dcron_did_or_left_out_is_without_a_cause(stage: Stage) -> 
     def change(**fields: Any) -> None:
         stage.crontab.edit(stage.saved(task.id), fields)
 
-    def turn(clock_time: str, state: RunState = RunState.SUCCEEDED) -> None:
+    def run_at(clock_time: str, state: RunState = RunState.SUCCEEDED) -> None:
         stage.now = at(clock_time)
         run_one(stage, node, state, reason=None if state is RunState.SUCCEEDED else "exit 1")
 
-    turn("12:11")
-    turn("12:21", RunState.FAILED)
-    turn("12:22", RunState.FAILED)
+    run_at("12:11")
+    run_at("12:21", RunState.FAILED)
+    run_at("12:22", RunState.FAILED)
     stage.now = at("12:31")
     (running,) = stage.take(node)
     stage.now = at("12:41")
@@ -764,10 +762,9 @@ def test_nothing_that_dcron_did_or_left_out_is_without_a_cause(stage: Stage) -> 
     stage.sign_off(node)
     stage.now = at("17:25")
     node = stage.node("web-2", lease=24 * HOUR)
-    turn("17:25")
+    run_at("17:25")
     stage.now = at("17:52")
     waiting = stage.next_run(stage.saved(task.id))
-    assert waiting
     stage.crontab.cancel(waiting.id)
     stage.now = at("18:31")
     stage.sql("UPDATE crontab SET timezone = 'Nowhere', version = version + 1")

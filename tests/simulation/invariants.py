@@ -36,14 +36,14 @@ def read_rows(connection: Connection) -> list[Any]:
 
 
 def check_lines(connection: Connection, rows: Sequence[Any]) -> None:
-    """No line loses its next run, and none has two."""
+    """No task loses its next run, and none has two."""
     turns = Counter(
         row.task_id for row in rows if row.trigger == "schedule" and row.state in ("waiting", "claimed")
     )
     lines = select(crontab.c.id, crontab.c.name, crontab.c.schedule, crontab.c.enabled, crontab.c.error)
     for line in connection.execute(lines):
         ticks = not line.schedule.startswith(("@on", "@after", "@at")) and line.enabled and not line.error
-        # One that was claimed before its line was paused may still start, or come back.
+        # One that was claimed before its task was paused may still start, or come back.
         right = turns[line.id] == ticks or (not line.enabled and turns[line.id] == 1)
         require(right, f"{line.name} has {turns[line.id]} next runs, not {int(ticks)}")
 

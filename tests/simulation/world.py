@@ -323,7 +323,7 @@ class World:
         invariants.check_truth(rows, {run: state for node in self.nodes for run, state in node.truth.items()})
 
     def check(self) -> None:
-        """Everything that must hold at any moment."""
+        """Everything that must hold at any time."""
         with self.database.read() as connection:
             rows = invariants.read_rows(connection)
             invariants.check_lines(connection, rows)

@@ -118,7 +118,7 @@ class WatchedDispatcher(Dispatcher):
 
 
 class HandNode:
-    """One agent's turns and heart on a real database; commands are collected instead of started."""
+    """One agent's dispatcher and heartbeat on a real database; commands are collected instead of started."""
 
     def __init__(
         self,

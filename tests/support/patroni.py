@@ -93,7 +93,7 @@ class Node:
             return []
 
     def kill(self) -> None:
-        """Kill its Patroni and its Postgres in the same moment, as the end of a host would."""
+        """Kill its Patroni and its Postgres at the same time, as the end of a host would."""
         if self.process:
             self.process.kill()
         if server := self.server():

@@ -198,7 +198,13 @@ class Stage:
         with self.database.read() as connection:
             return [run_from(row) for row in connection.execute(query)]
 
-    def next_run(self, task: Task) -> Run | None:
+    def next_run(self, task: Task) -> Run:
+        """Return the task's next run, which there must be."""
+        found = self.find_next_run(task)
+        assert found, f"{task.name} has no next run"
+        return found
+
+    def find_next_run(self, task: Task) -> Run | None:
         """Return the task's next run, if it has one."""
         waiting = self.runs(task.id, RunState.WAITING)
         return waiting[0] if waiting else None
