@@ -155,7 +155,7 @@ def test_a_task_does_not_run_for_times_before_it_was_added(stage: Stage, added_a
 
 
 def test_jitter_is_not_lateness(stage: Stage) -> None:
-    """While its share of the jitter holds a run back the next occurrences come; they have runs of their own."""
+    """While its share of the jitter holds a run back the next occurrences come and have their own runs."""
     task, node = stage.task("often", "* * * * *", jitter=300.0, catch_up="skip"), stage.node()
     ran = []
     for _ in range(40):

@@ -1,4 +1,4 @@
-"""Labels: the table `task_labels` is always like the column `crontab.labels`, in whatever way it is written."""
+"""Labels: the table `task_labels` is always like the column `crontab.labels`, however it is written."""
 
 import json
 

@@ -362,7 +362,7 @@ def named(what: str) -> str:
 
 
 def assert_harmless(stage: Stage, poisoned: dict[str, int]) -> None:
-    """The tasks have errors and no next run; another one is planned and run; and they can be seen and repaired."""
+    """The tasks have errors and no next run; another one is planned and run; they can be repaired."""
     stage.insert_task(name="healthy")
     stage.plan()
     lines = {what: stage.saved(task_id) for what, task_id in poisoned.items()}
