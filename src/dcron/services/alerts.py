@@ -83,7 +83,8 @@ class Alerts(Service):
             author = replace(self.author, note=note)
             for alert in still_open:
                 detail = {"alert": alert.id, "kind": alert.kind, "subject": alert.subject, "note": note}
-                audit_log.record_alert(connection, now, author, "ack", alert.task_id, alert.task, detail)
+                about = alert.task_id, alert.task, detail
+                audit_log.record_run(connection, now, author, "ack", *about, kind="alert")
             return alert_list.by_ids(connection, [each.id for each in still_open])
 
     def _find(self, connection: Connection, which: str) -> list[Alert]:

@@ -62,29 +62,18 @@ def record(
     undoes: int | None = None,
 ) -> None:
     """Record a change of a task: one of TASK_ACTIONS. `undoes` is the id of the change that it undoes."""
-    task = after or before
-    assert task
-    states = {"before": _state_of(before), "after": _state_of(after), "undoes": undoes}
-    connection.execute(insert(changes).values(_change(now, author, action, task) | states))
+    _insert(connection, _change(now, author, action, before, after) | {"undoes": undoes})
 
 
 def record_added(connection: Connection, now: datetime, author: Author, added: Sequence[Task]) -> None:
     """Record that these tasks were added."""
-    values = [
-        _change(now, author, "add", task) | {"before": None, "after": _state_of(task)} for task in added
-    ]
-    if values:
-        connection.execute(insert(changes), values)
+    _insert(connection, [_change(now, author, "add", None, task) for task in added])
 
 
 def record_retired(connection: Connection, now: datetime, retired: Sequence[Task]) -> None:
     """Record that these one-offs have left the crontab, because their run has succeeded."""
     author = Author.agent()
-    values = [
-        _change(now, author, "retire", task) | {"before": _state_of(task), "after": None} for task in retired
-    ]
-    if values:
-        connection.execute(insert(changes), values)
+    _insert(connection, [_change(now, author, "retire", task, None) for task in retired])
 
 
 def record_run(
@@ -93,43 +82,18 @@ def record_run(
     author: Author,
     action: str,
     task_id: int | None,
-    task: str,
+    task: str | None,
     detail: Mapping[str, Any],
     before: Mapping[str, Any] | None = None,
+    *,
+    kind: str = "run",
 ) -> None:
-    """Record a change of a task's runs: `run cancel retry dismiss backfill hold unhold`.
+    """Record a change of a task's runs: `run cancel retry dismiss backfill hold unhold`; or of its alerts.
 
     `before` has the saved fields of the task in place of which a trial has others.
     """
-    _record_about(connection, now, author, "run", action, task_id, task, detail, before)
-
-
-def record_alert(
-    connection: Connection,
-    now: datetime,
-    author: Author,
-    action: str,
-    task_id: int | None,
-    task: str | None,
-    detail: Mapping[str, Any],
-) -> None:
-    """Record a change of an alert, which may be about a task."""
-    _record_about(connection, now, author, "alert", action, task_id, task, detail)
-
-
-def _record_about(
-    connection: Connection,
-    now: datetime,
-    author: Author,
-    kind: str,
-    action: str,
-    task_id: int | None,
-    task: str | None,
-    detail: Mapping[str, Any],
-    before: Mapping[str, Any] | None = None,
-) -> None:
-    values = {"kind": kind, "task_id": task_id, "task": task, "before": before, "after": dict(detail)}
-    connection.execute(insert(changes).values(_by(now, author, action) | values))
+    about = {"kind": kind, "task_id": task_id, "task": task, "before": before, "after": dict(detail)}
+    _insert(connection, _by(now, author, action) | about)
 
 
 def record_setting(
@@ -143,9 +107,9 @@ def record_setting(
     undoes: int | None = None,
 ) -> None:
     """Record that a setting of all users was changed. None is the value of one that is not set."""
-    then, now_set = ({} if value is None else {name: value} for value in (before, after))
-    values = {"kind": "setting", "before": then or None, "after": now_set or None, "undoes": undoes}
-    connection.execute(insert(changes).values(_by(now, author, CONFIG) | values))
+    then, now_set = (None if value is None else {name: value} for value in (before, after))
+    about = {"kind": "setting", "before": then, "after": now_set, "undoes": undoes}
+    _insert(connection, _by(now, author, CONFIG) | about)
 
 
 def record_other(
@@ -161,9 +125,9 @@ def record_other(
     undoes: int | None = None,
 ) -> None:
     """Record a change of a calendar, a queue, a node or a freeze, with its values."""
-    states = {key: value and {"name": name, **value} for key, value in (("before", before), ("after", after))}
-    values = _by(now, author, action) | {"kind": kind, "undoes": undoes} | states
-    connection.execute(insert(changes).values(values))
+    then, now_set = (value and {"name": name, **value} for value in (before, after))
+    about = {"kind": kind, "before": then, "after": now_set, "undoes": undoes}
+    _insert(connection, _by(now, author, action) | about)
 
 
 def record_database(
@@ -175,8 +139,8 @@ def record_database(
     after: Mapping[str, Any],
 ) -> None:
     """Record an incident of the database itself: an `epoch`, a step of its `clock`, an `outage`."""
-    values = {"kind": "database", "before": dict(before), "after": dict(after)}
-    connection.execute(insert(changes).values(_by(now, author, action) | values))
+    about = {"kind": "database", "before": dict(before), "after": dict(after)}
+    _insert(connection, _by(now, author, action) | about)
 
 
 def record_sql_edits(connection: Connection, now: datetime, found: Collection[Task]) -> None:
@@ -197,20 +161,28 @@ def record_sql_deletion(connection: Connection, now: datetime, last: RecordedCha
     """Record that a task was deleted with plain SQL after `last`, the latest change with its state."""
     about = {"task_id": last.task_id, "task": last.task, "version": last.version}
     states = {"before": last.after or last.before, "after": None, "login": None}
-    connection.execute(insert(changes).values(_by(now, Author(BY_SQL, BY_SQL), "rm") | about | states))
+    _insert(connection, _by(now, Author(BY_SQL, BY_SQL), "rm") | about | states)
 
 
 def _record_sql_edit(connection: Connection, now: datetime, task: Task) -> None:
     state = read.last_of_task(connection, task.id)
     before = state and (state.after or state.before)
-    values = _change(now, Author(BY_SQL, BY_SQL), "set" if before else "add", task)
-    states = {"before": before and dict(before), "after": _state_of(task)}
-    connection.execute(insert(changes).values(values | states | {"login": None}))
+    values = _change(now, Author(BY_SQL, BY_SQL), "set" if before else "add", None, task)
+    _insert(connection, values | {"before": before and dict(before), "login": None})
 
 
-def _change(now: datetime, author: Author, action: str, task: Task) -> dict[str, Any]:
+def _insert(connection: Connection, values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    if values:
+        connection.execute(insert(changes), values)
+
+
+def _change(
+    now: datetime, author: Author, action: str, before: Task | None, after: Task | None
+) -> dict[str, Any]:
+    task = after or before
+    assert task
     about = {"task_id": task.id, "task": task.name, "version": task.version}
-    return _by(now, author, action) | about
+    return _by(now, author, action) | about | {"before": _state_of(before), "after": _state_of(after)}
 
 
 def _by(now: datetime, author: Author, action: str) -> dict[str, Any]:

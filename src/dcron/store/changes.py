@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 
 from dcron.model import LAST_RUN
 from dcron.policy.history import BY_SQL, TASK_ACTIONS, RecordedChange
@@ -60,19 +60,17 @@ def page(
         query = query.where(selectors.condition(criteria.selector, changes.c.task_id))
     if before_id is not None:
         query = query.where(changes.c.id < before_id)
-    return [change_from(row) for row in connection.execute(query.limit(limit))]
+    return _read(connection, query.limit(limit))
 
 
 def by_id(connection: Connection, change_id: int) -> RecordedChange | None:
     """Return the change of this id."""
-    row = connection.execute(select(*COLUMNS).where(changes.c.id == change_id)).first()
-    return change_from(row) if row else None
+    return _first(connection, select(*COLUMNS).where(changes.c.id == change_id))
 
 
 def last_of_name(connection: Connection, task: str) -> RecordedChange | None:
     """Return the latest change of the task of this name."""
-    row = connection.execute(_newest().where(changes.c.task == task).limit(1)).first()
-    return change_from(row) if row else None
+    return _first(connection, _newest().where(changes.c.task == task))
 
 
 def task_of_name(connection: Connection, name: str, at: datetime) -> int | None:
@@ -88,16 +86,13 @@ def undos_of(connection: Connection, change_ids: Sequence[int]) -> dict[int, Rec
     pages = (change_ids[start : start + PAGE] for start in range(0, len(change_ids), PAGE))
     later = changes.c.id > changes.c.undoes  # a row that was written by hand may undo itself
     queries = (select(*COLUMNS).where(changes.c.undoes.in_(page), later) for page in pages)
-    found = (
-        change_from(row) for query in queries for row in connection.execute(query.order_by(changes.c.id))
-    )
+    found = (change for query in queries for change in _read(connection, query.order_by(changes.c.id)))
     return {change.undoes: change for change in found if change.undoes is not None}
 
 
 def of_batch(connection: Connection, batch: str) -> list[RecordedChange]:
     """Return the changes of a batch, the oldest first."""
-    query = select(*COLUMNS).where(changes.c.batch == batch).order_by(changes.c.id)
-    return [change_from(row) for row in connection.execute(query)]
+    return _read(connection, select(*COLUMNS).where(changes.c.batch == batch).order_by(changes.c.id))
 
 
 def last_versions(connection: Connection, task_ids: Sequence[int]) -> dict[int, int]:
@@ -109,22 +104,17 @@ def last_versions(connection: Connection, task_ids: Sequence[int]) -> dict[int, 
 
 def last_of_task(connection: Connection, task_id: int) -> RecordedChange | None:
     """Return the latest change that has the state of this task."""
-    query = _newest().where(changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS))
-    row = connection.execute(query.limit(1)).first()
-    return change_from(row) if row else None
+    return _first(connection, _newest().where(*_of_task(task_id)))
 
 
 def first_of_task(connection: Connection, task_id: int) -> RecordedChange | None:
     """Return the oldest change on record that has the state of this task."""
-    of_task = select(*COLUMNS).where(changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS))
-    row = connection.execute(of_task.order_by(changes.c.id).limit(1)).first()
-    return change_from(row) if row else None
+    return _first(connection, select(*COLUMNS).where(*_of_task(task_id)).order_by(changes.c.id))
 
 
 def latest_of_task(connection: Connection, task_id: int, limit: int) -> list[RecordedChange]:
     """Return the latest changes that have the state of this task, the latest first."""
-    query = _newest().where(changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS))
-    return [change_from(row) for row in connection.execute(query.limit(limit))]
+    return _read(connection, _newest().where(*_of_task(task_id)).limit(limit))
 
 
 def typed_of_task(connection: Connection, task_id: int) -> list[RecordedChange]:
@@ -135,15 +125,13 @@ def typed_of_task(connection: Connection, task_id: int) -> list[RecordedChange]:
     of_task = select(changes.c.id).where(changes.c.task_id == task_id).order_by(changes.c.id.desc())
     near = select(of_task.limit(_LOOKED_AT).subquery().c.id)
     typed = (changes.c.action.in_(TASK_ACTIONS), changes.c.via.is_distinct_from(BY_SQL))
-    query = _newest().where(changes.c.id.in_(near), *typed).limit(MOST_OF_TASK)
-    return [change_from(row) for row in connection.execute(query)][::-1]
+    return _read(connection, _newest().where(changes.c.id.in_(near), *typed).limit(MOST_OF_TASK))[::-1]
 
 
 def of_task_after(connection: Connection, task_id: int, change_id: int) -> list[RecordedChange]:
     """Return the later changes that have the state of this task, the oldest first."""
-    of_task = changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS), changes.c.id > change_id
-    query = select(*COLUMNS).where(*of_task).order_by(changes.c.id)
-    return [change_from(row) for row in connection.execute(query)]
+    later = select(*COLUMNS).where(*_of_task(task_id), changes.c.id > change_id)
+    return _read(connection, later.order_by(changes.c.id))
 
 
 def in_span(
@@ -231,7 +219,19 @@ def _of_ids(connection: Connection, ids: Select[Any]) -> list[RecordedChange]:
     found = list(connection.scalars(ids))
     pages = (found[start : start + PAGE] for start in range(0, len(found), PAGE))
     queries = (select(*COLUMNS).where(changes.c.id.in_(page)) for page in pages)
-    return [change_from(row) for query in queries for row in connection.execute(query)]
+    return [change for query in queries for change in _read(connection, query)]
+
+
+def _of_task(task_id: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS)
+
+
+def _read(connection: Connection, query: Select[Any]) -> list[RecordedChange]:
+    return [change_from(row) for row in connection.execute(query)]
+
+
+def _first(connection: Connection, query: Select[Any]) -> RecordedChange | None:
+    return next(iter(_read(connection, query.limit(1))), None)
 
 
 def _newest() -> Select[Any]:
