@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dcron.model import RunState, Trigger
-from dcron.services.dashboard import Dashboard
+from dcron.services.dashboard import TASK_TERMS, Dashboard
 from dcron.tui.table.cells import task_status
-from dcron.tui.table.filters import parse_task_filter
+from dcron.tui.table.filters import parse_filter
 from tests.support.cli import Dcron
 from tests.support.stage import Stage
 
@@ -83,9 +83,9 @@ def test_every_list_has_the_same_tasks_in_a_state(dcron: Dcron, crontab: Stage) 
     rows = board.task_rows(board.task_ids((), "name", reverse=False)).rows
     shapes = {task["name"]: task for task in dcron.done("list", "--json").json}
     for state in STATES:
-        ids = board.task_ids(parse_task_filter(state), "name", reverse=False)
+        ids = board.task_ids(parse_filter(state, TASK_TERMS), "name", reverse=False)
         assert sorted(rows[each].task.name for each in ids) == EXPECTED[state], state
-        others = board.task_ids(parse_task_filter(f"!{state}"), "name", reverse=False)
+        others = board.task_ids(parse_filter(f"!{state}", TASK_TERMS), "name", reverse=False)
         assert {*ids, *others} == {*rows}
         assert not {*ids}.intersection(others)
         if state != "late":  # for which there is no option

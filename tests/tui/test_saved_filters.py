@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from dcron.errors import UsageError
-from dcron.services.dashboard import Dashboard
+from dcron.services.dashboard import TASK_TERMS, Dashboard
 from dcron.tui.table.filter_counts import FilterCount, FilterCounts
-from dcron.tui.table.filters import MOST_TERMS, parse_task_filter, with_errors
+from dcron.tui.table.filters import MOST_TERMS, parse_filter, with_errors
 from dcron.values.lists import Term
 from tests.support.tui import Screen, Stage
 
 
 def found(stage: Stage, text: str) -> list[str]:
     board = Dashboard(stage.crontab)
-    ids = board.task_ids(parse_task_filter(text), "name", reverse=False)
+    ids = board.task_ids(parse_filter(text, TASK_TERMS), "name", reverse=False)
     tasks = board.crontab.tasks_by_id(ids)
     return [tasks[task_id].name for task_id in ids]
 
@@ -36,10 +36,10 @@ def test_a_bar_between_words_means_or(stage: Stage) -> None:
 
 
 def test_all_words_of_a_filter_count() -> None:
-    assert parse_task_filter("late") == (Term("late"),)
-    assert parse_task_filter("a | b")[0].alternatives == ((Term("text", "a"),), (Term("text", "b"),))
+    assert parse_filter("late", TASK_TERMS) == (Term("late"),)
+    assert parse_filter("a | b", TASK_TERMS)[0].alternatives == ((Term("text", "a"),), (Term("text", "b"),))
     with pytest.raises(UsageError, match="the limit is"):
-        parse_task_filter(" | ".join("x" * (MOST_TERMS + 1)))
+        parse_filter(" | ".join("x" * (MOST_TERMS + 1)), TASK_TERMS)
 
 
 @pytest.mark.slow
@@ -121,4 +121,4 @@ def test_tasks_are_counted_up_to_a_number(stage: Stage) -> None:
     for name in ("shop-mail", "shop-etl", "report"):
         stage.add(name)
     board = Dashboard(stage.crontab)
-    assert [board.count_tasks(parse_task_filter("shop"), most) for most in (100, 1)] == [2, 1]
+    assert [board.count_tasks(parse_filter("shop", TASK_TERMS), most) for most in (100, 1)] == [2, 1]

@@ -258,7 +258,7 @@ class MainScreen(Screen[None], Backdrop):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable the filter in panes without one; there its key says so."""
         if action in ("filter", "no_filter"):
-            return self.pane is not None and self.pane.can_filter == (action == "filter")
+            return self.pane is not None and bool(self.pane.fields) == (action == "filter")
         return super().check_action(action, parameters)
 
     def action_filter(self) -> None:
@@ -302,7 +302,7 @@ class MainScreen(Screen[None], Backdrop):
     def _saved_filters(self) -> SavedFilters:
         """Return the saved filters of the visible view. A list that was opened from one has none."""
         pane = self.pane
-        if pane is None or not pane.can_filter or len(self.crumbs()) > 1:
+        if pane is None or not pane.fields or len(self.crumbs()) > 1:
             return SavedFilters((), "", {})
         name = self.view.name
         return SavedFilters(
@@ -359,7 +359,7 @@ class MainScreen(Screen[None], Backdrop):
     def action_save_filter(self) -> None:
         """Save the filter in force under a name; if it is saved already, forget it."""
         pane, view = self.pane, self.view.name
-        if pane is None or not pane.can_filter or len(self.crumbs()) > 1:
+        if pane is None or not pane.fields or len(self.crumbs()) > 1:
             self.host.report("filters are not saved on this page")
             return
         text, state = pane.whole_filter, self.host.state

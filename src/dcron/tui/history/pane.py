@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -19,13 +18,9 @@ from dcron.tui.forms.dialog_text import content
 from dcron.tui.history import texts, undoing
 from dcron.tui.table.cells import Cell, cell
 from dcron.tui.table.columns import Column
-from dcron.tui.table.pane import TablePane
-from dcron.tui.table.table import RowTable
-from dcron.values.lists import Term
+from dcron.tui.table.lists import PagedPane
 
 PAGE = 200
-MOST = 20_000
-"""Most changes in the list."""
 
 
 class ChangePanel(Widget):
@@ -46,15 +41,15 @@ class ChangePanel(Widget):
         return self._content
 
 
-class HistoryPane(TablePane):
+class HistoryPane(PagedPane):
     """The changes of one task, or of everything, the newest first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("u", "undo", "undo", id="history.undo"),
         Binding("p", "facts", "difference", id="history.difference", show=False),
     ]
-    can_filter = False
-    keeps_top = True
+    most = 20_000
+    """Most changes in the list."""
 
     def __init__(self, name: str | None = None) -> None:
         """Show the changes of the task of this name, which may be removed; all changes for None."""
@@ -62,8 +57,6 @@ class HistoryPane(TablePane):
         self.title = f"{name} history" if name else "history"
         super().__init__()
         self.panel = ChangePanel()
-        self._held: dict[int, RecordedChange] = {}
-        self._has_more = False
 
     def columns(self) -> Sequence[Column]:
         """Return the columns. When, who and what are always shown."""
@@ -82,48 +75,30 @@ class HistoryPane(TablePane):
         yield self.table
         yield self.panel
 
-    def parse(self, text: str) -> Sequence[Term]:
-        """Return no terms: changes are not filtered."""
-        return ()
-
     # Data -------------------------------------------------------------------------------------------
 
     def refresh_data(self) -> None:
         """Read the newest changes. Those that were read before never change."""
         name = self._of
-        self.ask("newest", lambda board: History(board.crontab).page(PAGE, name), self._take_newest)
+        self.ask(
+            "newest",
+            lambda board: History(board.crontab).page(PAGE, name),
+            lambda found: self.take_newest(found, _end(found), fresh=False),
+        )
 
-    def _take_newest(self, found: Sequence[RecordedChange]) -> None:
-        is_joined = any(each.id in self._held for each in found)
-        if not is_joined:
-            self._held = {}
-            self._has_more = len(found) == PAGE
-        self._show(found)
+    def ask_more(self) -> None:
+        """Read the changes before `end`."""
+        name, last = self._of, self.end
+        self.ask(
+            "more",
+            lambda board: History(board.crontab).page(PAGE, name, last),
+            lambda found: self.take_more(found, _end(found)),
+        )
 
-    def _take_more(self, found: Sequence[RecordedChange]) -> None:
-        self._has_more = len(found) == PAGE
-        self._show(found)
-
-    def _show(self, found: Sequence[RecordedChange]) -> None:
-        self._held |= {each.id: each for each in found}
-        ids = sorted(self._held, reverse=True)
-        if ids != self.table.ids or self.table.awaits_ids:
-            self.show_ids(ids, "no changes yet")
-        self.show_rows(self._held)
+    def show_held(self) -> None:
+        """Show the changes."""
+        self.show_list(self.held, "no changes yet")
         self.cursor_rests()
-
-    @on(RowTable.Wanting)
-    def _want(self, message: RowTable.Wanting) -> None:
-        """Read the next page when the end of the list is near."""
-        message.stop()
-        if (
-            self._has_more
-            and len(self._held) < MOST
-            and self.table.is_near_end
-            and not self.is_asking("more")
-        ):
-            name, last = self._of, min(self._held)
-            self.ask("more", lambda board: History(board.crontab).page(PAGE, name, last), self._take_more)
 
     # The difference ---------------------------------------------------------------------------------
 
@@ -144,19 +119,21 @@ class HistoryPane(TablePane):
         row = self.table.cursor_row
         return content(texts.about(row, self.host.zone)) if row else Content("")
 
-    @on(RowTable.Chosen)
-    def _open(self, message: RowTable.Chosen) -> None:
+    def open_row(self, row: RecordedChange) -> None:
         """Show the whole difference: the panel may have no room for it."""
-        message.stop()
-        if row := self.table.cursor_row:
-            shown = content(texts.details(row, self.host.zone))
-            self.host.push_screen(NoticeDialog(texts.title(row), lambda: shown))
+        shown = content(texts.details(row, self.host.zone))
+        self.host.push_screen(NoticeDialog(texts.title(row), lambda: shown))
 
     # Acts -------------------------------------------------------------------------------------------
 
     def action_undo(self) -> None:
         row = None if self.table.awaits_ids else self.table.cursor_row
         undoing.undo_change(self.host, row)
+
+
+def _end(page: Sequence[RecordedChange]) -> int | None:
+    """Return the id of the last change of a page; None if it is the last page."""
+    return page[-1].id if len(page) == PAGE else None
 
 
 def _when(row: RecordedChange, now: datetime) -> Cell:

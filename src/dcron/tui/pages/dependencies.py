@@ -1,10 +1,9 @@
 """The tab with the tasks that run before and after a task."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -12,12 +11,11 @@ from textual.widgets import Static
 
 from dcron.policy.starting.dependencies import downstream_of, upstream_of
 from dcron.presentation.graph import graph_lines
+from dcron.services.dashboard import Dashboard
 from dcron.services.tasks.rows import TaskRow
 from dcron.tui.table.cells import Cell, cell, last_cell, next_cell, task_status
 from dcron.tui.table.columns import Column, name_column
-from dcron.tui.table.pane import TablePane
-from dcron.tui.table.table import RowTable
-from dcron.values.lists import Term
+from dcron.tui.table.lists import WholeListPane
 from dcron.values.safe_text import safe_lines
 
 MOST_GRAPH_LINES = 12
@@ -34,12 +32,12 @@ class Related:
     """None if there is no such task."""
 
 
-class DependenciesPane(TablePane):
+class DependenciesPane(WholeListPane):
     """The dependency graph around a task, and its tasks as a table. Enter opens the page of one."""
 
     DEFAULT_CSS = "DependenciesPane Static { height: auto; max-height: 50%; padding: 0 1; }"
     title = "Dependencies"
-    can_filter = False
+    nothing = "no task runs before or after this one: @after in a schedule connects tasks"
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,17 +53,13 @@ class DependenciesPane(TablePane):
     def columns(self) -> Sequence[Column]:
         """Return the columns. The relation and the name are always shown."""
         return (
-            Column("sign", "", 1, self._sign),
+            self.sign_column(lambda row, now: task_status(row.row, now).style if row.row else "error"),
             Column("relation", "runs", 12, lambda row, _: Cell(row.relation, "quiet")),
             name_column("task", "task", lambda row, _: cell(row.name, "name")),
             Column("schedule", "schedule", 13, _schedule, rank=2, most=24, from_width=50),
             Column("next", "next", 9, _next, rank=1),
             Column("last", "last", 14, _last, rank=1, most=20, grows=True, from_width=50),
         )
-
-    def parse(self, text: str) -> Sequence[Term]:
-        """Return no terms: the graph is not filtered."""
-        return ()
 
     def show_graph(self, name: str, graph: Mapping[str, Sequence[str]]) -> None:
         """Show the graph around the task of this name, and read its tasks."""
@@ -80,35 +74,28 @@ class DependenciesPane(TablePane):
     def refresh_data(self) -> None:
         """Read the tasks of the graph."""
         if self._graph is not None:
-            names = sorted(each for each in self._graph if each != self._of)
-            self.ask("tasks", lambda board: board.rows_by_name(names), self._take)
+            super().refresh_data()
 
-    def _take(self, rows: Mapping[str, TaskRow]) -> None:
-        found = list(_related(self._of, self._graph or {}, rows))
-        nothing = "no task runs before or after this one: @after in a schedule connects tasks"
-        self.show_ids([each.name for each in found], nothing)
-        self.show_rows({each.name: each for each in found})
+    def question(self) -> Callable[[Dashboard], Sequence[Related]]:
+        """Return the question for the tasks of the graph."""
+        name, graph = self._of, self._graph or {}
+        names = sorted(each for each in graph if each != name)
+        return lambda board: _related(name, graph, board.rows_by_name(names))
 
-    @on(RowTable.Wanting)
-    def _want(self, message: RowTable.Wanting) -> None:
-        message.stop()
+    def id_of(self, row: Related) -> str:
+        """Return the name of the task."""
+        return row.name
 
     def subject_of(self, row: Related, kind: str) -> str:
         """Return the name of the task."""
         return row.name if kind == "task" else ""
 
-    def _sign(self, row: Related, now: datetime) -> Cell:
-        style = task_status(row.row, now).style if row.row else "error"
-        return Cell(self.host.signs[style], style)
-
-    @on(RowTable.Chosen)
-    def _open(self, message: RowTable.Chosen) -> None:
-        message.stop()
-        related = self.table.cursor_row
-        if related and related.row:
-            self.host.open_task(related.row.task.id, related.name)
-        elif related:
-            self.host.report(f"there is no task {related.name}")
+    def open_row(self, row: Related) -> None:
+        """Show the page of the task."""
+        if row.row:
+            self.host.open_task(row.row.task.id, row.name)
+        else:
+            self.host.report(f"there is no task {row.name}")
 
 
 def _related(name: str, graph: Mapping[str, Sequence[str]], rows: Mapping[str, TaskRow]) -> Sequence[Related]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dcron.errors import DcronError, UsageError
 from dcron.model import RunState, Trigger
 from dcron.policy.selectors import Selector
-from dcron.services.dashboard import RUN_TERMS, TASK_TERMS, Dashboard
+from dcron.services.dashboard import Dashboard
 from dcron.services.fleet import Fleet
 from dcron.tui.dialogs.prompt import LONGEST
 from dcron.tui.host import Host
@@ -35,16 +35,6 @@ def parse_filter(text: str, fields: Collection[str]) -> tuple[Term, ...]:
         raise UsageError(f"a filter of {number} words; the limit is {MOST_TERMS}")
     given = tuple(tuple(_term(word, fields) for word in group) for group in _alternatives(text))
     return given[0] if len(given) == 1 else (Term("any", alternatives=given),) if given else ()
-
-
-def parse_task_filter(text: str) -> Sequence[Term]:
-    """Return the terms of a filter for tasks. Raises UsageError."""
-    return parse_filter(text, TASK_TERMS)
-
-
-def parse_run_filter(text: str) -> Sequence[Term]:
-    """Return the terms of a filter for runs. Raises UsageError."""
-    return parse_filter(text, RUN_TERMS)
 
 
 def with_errors(text: str) -> str:

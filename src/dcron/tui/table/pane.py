@@ -1,6 +1,7 @@
 """A pane fills the screen between the tabs and the hints. Most panes are tables."""
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual import on
@@ -11,6 +12,7 @@ from textual.timer import Timer
 from dcron.tui.host import Host
 from dcron.tui.keys.keynames import key_of, with_keys
 from dcron.tui.look.backdrop import Backdrop
+from dcron.tui.table.cells import Cell
 from dcron.tui.table.columns import Column
 from dcron.tui.table.table import RowTable
 from dcron.values.lists import Term
@@ -33,7 +35,8 @@ class Pane(Backdrop):
     """The name in the breadcrumb."""
     filter_text = ""
     errors_only = False
-    can_filter = False
+    fields: ClassVar[Collection[str]] = ()
+    """What a filter may name; rows without fields are not filtered."""
     orders: ClassVar[Sequence[str]] = ()
 
     @property
@@ -116,7 +119,6 @@ class TablePane(Pane):
         Binding("y", "copy", "copy the id", id="pane.copy", show=False),
         Binding("c", "columns", "hide or show a column", id="pane.columns", show=False),
     ]
-    can_filter = True
     keeps_top: ClassVar[bool] = False
 
     def __init__(self) -> None:
@@ -134,19 +136,28 @@ class TablePane(Pane):
         """Return the columns of the table."""
         raise NotImplementedError
 
+    def sign_column(
+        self, style_of: Callable[[Any, datetime], str], *, rank: int = 0, from_width: int = 0
+    ) -> Column:
+        """Return a column with the sign of the style that each row has."""
+
+        def show(row: Any, now: datetime) -> Cell:
+            style = style_of(row, now)
+            return Cell(self.host.signs[style], style)
+
+        return Column("sign", "", 1, show, rank=rank, from_width=from_width)
+
     def parse(self, text: str) -> Sequence[Term]:
         """Return the terms of a typed filter. Raises UsageError."""
-        raise NotImplementedError
+        from dcron.tui.table.filters import parse_filter
 
-    def filter_fields(self) -> Collection[str]:
-        """Return the fields that a filter may name."""
-        return ()
+        return parse_filter(text, self.fields) if self.fields else ()
 
     def complete_filter(self, text: str, take: "Callable[[Completion], None]") -> None:
         """Find what may follow the text of a filter."""
         from dcron.tui.table.filters import complete_filter
 
-        complete_filter(self.host, self.filter_fields(), text, take)
+        complete_filter(self.host, self.fields, text, take)
 
     def compose(self) -> ComposeResult:
         yield self.table
@@ -282,6 +293,23 @@ class TablePane(Pane):
 
     def cursor_rests(self) -> None:
         """Show details of the row: the cursor rests on it."""
+
+    @on(RowTable.Wanting)
+    def _wanting(self, message: RowTable.Wanting) -> None:
+        message.stop()
+        self.read_more()
+
+    def read_more(self) -> None:
+        """Read rows that are in sight, or nearly, and are not known yet."""
+
+    @on(RowTable.Chosen)
+    def _chosen(self, message: RowTable.Chosen) -> None:
+        message.stop()
+        if (row := self.table.cursor_row) is not None:
+            self.open_row(row)
+
+    def open_row(self, row: Any) -> None:
+        """Show what Enter shows of a row."""
 
     def action_copy(self) -> None:
         if (text := self.copied()) is not None:

@@ -1,25 +1,23 @@
 """The view of the open alerts: what is wrong now, by kind."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from textual import on
 from textual.binding import Binding, BindingType
 
 from dcron.policy.alert_facts import AlertFacts
 from dcron.presentation import alerts as words
 from dcron.presentation import blame, humanize
+from dcron.services.dashboard import Dashboard
 from dcron.tui.actions import alerts
 from dcron.tui.table.cells import Cell, cell
 from dcron.tui.table.columns import Column, name_column
-from dcron.tui.table.pane import TablePane
-from dcron.tui.table.table import RowTable
-from dcron.values.lists import Term
+from dcron.tui.table.lists import WholeListPane
 
 
-class AlertsPane(TablePane):
+class AlertsPane(WholeListPane):
     """Open alerts. They are closed when their causes are gone, and leave the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -27,18 +25,23 @@ class AlertsPane(TablePane):
         Binding("l", "log", "log", id="alerts.log"),
     ]
     title = "Alerts"
-    can_filter = False
-    orders: ClassVar[Sequence[str]] = ("kind", "since", "name", "times")
+    nothing = "nothing is wrong: there are no open alerts"
+    sort_keys: ClassVar = {
+        "kind": lambda row, _: (words.word(row.alert.kind), -row.alert.id),
+        "since": lambda row, _: (-row.alert.opened_at.timestamp(), -row.alert.id),
+        "name": lambda row, _: (words.name(row.alert), row.alert.id),
+        "times": lambda row, _: (-row.alert.times, -row.alert.id),
+    }
+    orders = tuple(sort_keys)
 
     def __init__(self) -> None:
         super().__init__()
-        self._found: Sequence[AlertFacts] = ()
         self._counts: Counter[str] = Counter()
 
     def columns(self) -> Sequence[Column]:
         """Return the columns. The subject and what is wrong with it are always shown."""
         return (
-            Column("sign", "", 1, self._sign),
+            self.sign_column(lambda row, now: "quiet" if _is_known(row, now) else "failed"),
             name_column("name", "what", lambda row, _: cell(words.name(row.alert), "name"), "name"),
             Column("kind", "is", 14, self._kind, most=28, order="kind"),
             Column("since", "since", 8, _since, right=True, rank=1, order="since"),
@@ -47,37 +50,22 @@ class AlertsPane(TablePane):
             Column("cause", "cause", 16, _cause, rank=2, grows=True, from_width=56),
         )
 
-    def parse(self, text: str) -> Sequence[Term]:
-        """Return no terms: alerts are not filtered."""
-        return ()
+    def question(self) -> Callable[[Dashboard], Sequence[AlertFacts]]:
+        """Return the question for the open alerts."""
+        return lambda board: board.alerts()
 
-    def refresh_data(self) -> None:
-        """Read the open alerts."""
-        self.ask("alerts", lambda board: board.alerts(), self._take)
+    def id_of(self, row: AlertFacts) -> int:
+        """Return the number of the alert."""
+        return row.alert.id
 
-    def reload(self) -> None:
-        """Sort the alerts again."""
-        self._show()
+    def is_trouble(self, row: AlertFacts, now: datetime) -> bool:
+        """Return whether the alert is not acknowledged."""
+        return not _is_known(row, now)
 
-    def _take(self, found: Sequence[AlertFacts]) -> None:
-        self._found = found
-        self._show()
-
-    def _show(self) -> None:
-        now = self.host.health.now()
-        shown = [row for row in self._found if not self.errors_only or not _is_known(row, now)]
-        self._counts = Counter(row.alert.kind for row in shown)
-        shown.sort(key=lambda row: _key(row, self.order), reverse=self.backwards)
-        self.show_ids([row.alert.id for row in shown], "nothing is wrong: there are no open alerts")
-        self.show_rows({row.alert.id: row for row in shown})
-
-    @on(RowTable.Wanting)
-    def _want(self, message: RowTable.Wanting) -> None:
-        message.stop()
-
-    def _sign(self, row: AlertFacts, now: datetime) -> Cell:
-        style = "quiet" if _is_known(row, now) else "failed"
-        return Cell(self.host.signs[style], style)
+    def show_rows(self, rows: Mapping[Any, AlertFacts]) -> None:
+        """Show these alerts, and how many there are of each kind."""
+        self._counts = Counter(row.alert.kind for row in rows.values())
+        super().show_rows(rows)
 
     def _kind(self, row: AlertFacts, now: datetime) -> Cell:
         """Return what is wrong, and how many alerts of this kind there are."""
@@ -103,26 +91,12 @@ class AlertsPane(TablePane):
         elif row:
             self.host.report("this alert is about no run, or its run was pruned")
 
-    @on(RowTable.Chosen)
-    def _open(self, message: RowTable.Chosen) -> None:
-        message.stop()
-        row = self.table.cursor_row
-        if row and row.alert.task_id is not None:
+    def open_row(self, row: AlertFacts) -> None:
+        """Show the task of the alert, or the nodes."""
+        if row.alert.task_id is not None:
             self.host.open_task(row.alert.task_id, words.name(row.alert))
-        elif row and row.alert.subject.startswith("node:"):
+        elif row.alert.subject.startswith("node:"):
             self.host.show_view("nodes")
-
-
-def _key(row: AlertFacts, order: str) -> tuple[object, ...]:
-    alert = row.alert
-    match order:
-        case "since":
-            return (-alert.opened_at.timestamp(), -alert.id)
-        case "name":
-            return (words.name(alert), alert.id)
-        case "times":
-            return (-alert.times, -alert.id)
-    return (words.word(alert.kind), -alert.id)
 
 
 def _is_known(row: AlertFacts, now: datetime) -> bool:

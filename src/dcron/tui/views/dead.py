@@ -8,12 +8,12 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Run
 from dcron.presentation import humanize
-from dcron.services.dashboard import FirstDeadLetters
 from dcron.tui.actions import runs
 from dcron.tui.table.cells import EMPTY, Cell, cell, run_status
 from dcron.tui.table.columns import Column, name_column
-from dcron.tui.views.run_list import PAGE, RunListPane
-from dcron.values.lists import DeadLettersPage, DeadTask
+from dcron.tui.table.lists import PAGE
+from dcron.tui.views.run_list import RunListPane
+from dcron.values.lists import DeadTask
 
 
 class DeadPane(RunListPane):
@@ -39,7 +39,7 @@ class DeadPane(RunListPane):
     def columns(self) -> Sequence[Column]:
         """Return the columns. The task and the result are always shown."""
         return (
-            Column("sign", "", 1, self.sign),
+            self.run_sign(),
             Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),
             name_column("task", "task", lambda run, _: cell(run.task, "name")),
             Column("state", "result", 9, _result),
@@ -66,34 +66,27 @@ class DeadPane(RunListPane):
 
     def refresh_data(self) -> None:
         """Read the newest page, and which of the older ones are still dead letters."""
-        terms, since, task_id = tuple(self.all_terms), min(self._held, default=None), self._task_id
+        terms, since, task_id = tuple(self.all_terms), min(self.held, default=None), self._task_id
         self.ask(
             "newest",
             lambda board: board.dead_letters(terms, since, PAGE, task_id),
-            lambda found: self._take(found, fresh=since is None),
+            lambda found: self.take_newest(
+                found.page.runs, found.page.end, fresh=since is None, stays=found.dead_ids.__contains__
+            ),
         )
 
-    def _take(self, found: FirstDeadLetters, *, fresh: bool) -> None:
-        newest = {run.id: run for run in found.page.runs}
-        older = {i: run for i, run in self._held.items() if i in found.dead_ids and i not in newest}
-        if fresh or not (newest.keys() & self._held.keys()):
-            older = {}  # else the letters between them would be missing
-        if not older:
-            self._end = found.page.end
-        self._show(newest | older)
-
     def ask_more(self) -> None:
-        """Read the page after `_end`."""
-        terms, end, task_id = tuple(self.all_terms), self._end, self._task_id
-        self.ask("more", lambda board: board.more_dead_letters(terms, end, PAGE, task_id), self._take_more)
+        """Read the page after `end`."""
+        terms, end, task_id = tuple(self.all_terms), self.end, self._task_id
+        self.ask(
+            "more",
+            lambda board: board.more_dead_letters(terms, end, PAGE, task_id),
+            lambda page: self.take_more(page.runs, page.end),
+        )
 
-    def _take_more(self, page: DeadLettersPage) -> None:
-        self._end = page.end
-        self._show(self._held | {run.id: run for run in page.runs})
-
-    def _show(self, letters: dict[int, Run]) -> None:
-        self._held = letters
-        self.show_runs(letters, "no dead letters")
+    def show_held(self) -> None:
+        """Show the letters."""
+        self.show_list(self.held, "no dead letters")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable what is about all tasks in the list of one."""
@@ -104,7 +97,7 @@ class DeadPane(RunListPane):
         if self.table.awaits_ids:
             self.host.may_act([])
         else:
-            newest = max(self._held, default=0)
+            newest = max(self.held, default=0)
             letters = runs.ShownLetters(tuple(self.all_terms), self.filter_text, newest)
             runs.dismiss_all(self.host, letters)
 

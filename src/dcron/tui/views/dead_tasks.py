@@ -1,11 +1,10 @@
 """The view of the dead letters: by task, with how many each has, the first and the last."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import ClassVar
 
-from textual import on
 from textual.binding import Binding, BindingType
 
 from dcron.model import Run
@@ -15,17 +14,15 @@ from dcron.tui.actions import dead_letters, runs
 from dcron.tui.table.cells import EMPTY, Cell, cell
 from dcron.tui.table.columns import Column, name_column
 from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
-from dcron.tui.table.filters import parse_run_filter
-from dcron.tui.table.pane import TablePane
-from dcron.tui.table.table import RowTable
+from dcron.tui.table.lists import WholeListPane
 from dcron.tui.views.dead import DeadPane
-from dcron.values.lists import DeadTask, Term
+from dcron.values.lists import DeadTask
 
 SHARE = 20
 """Reading that took one second is repeated after this many seconds at the earliest."""
 
 
-class DeadTasksPane(TablePane):
+class DeadTasksPane(WholeListPane):
     """The tasks with dead letters, those with the newest first. Enter shows the runs of one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -37,11 +34,18 @@ class DeadTasksPane(TablePane):
         Binding("v", "view", "task", id="dead.view_task"),
     ]
     title = "Dead"
-    orders: ClassVar[Sequence[str]] = ("last", "first", "count", "name")
+    nothing = "no dead letters"
+    fields = RUN_TERMS
+    sort_keys: ClassVar = {
+        "last": lambda row, _: (-_end(row.last), -row.last.id),
+        "first": lambda row, _: (_end(row.first), row.first.id),
+        "count": lambda row, _: (-row.count, row.name),
+        "name": lambda row, _: row.name,
+    }
+    orders = tuple(sort_keys)
 
     def __init__(self) -> None:
         super().__init__()
-        self._found: Sequence[DeadTask] = ()
         self._read_again_at = 0.0
         """The monotonic time before which changes of the database cause no reading."""
         self._has_changed = False
@@ -49,8 +53,8 @@ class DeadTasksPane(TablePane):
     def columns(self) -> Sequence[Column]:
         """Return the columns. The task and the number are always shown."""
         return (
-            Column("sign", "", 1, lambda row, _: Cell(self.host.signs["failed"], "failed")),
-            name_column("task", "task", _name, order="name"),
+            self.sign_column(lambda row, _: "failed"),
+            name_column("task", "task", lambda row, _: cell(row.name, "name"), order="name"),
             Column("count", "letters", 8, lambda row, _: Cell(f"{row.count:,}"), right=True, order="count"),
             Column("first", "first", 8, lambda row, now: _ended(row.first, now), rank=1, order="first"),
             Column("last", "last", 8, lambda row, now: _ended(row.last, now), order="last"),
@@ -64,18 +68,10 @@ class DeadTasksPane(TablePane):
             ),
         )
 
-    def parse(self, text: str) -> Sequence[Term]:
-        """Return the terms of a filter for runs: a task is shown with those of its runs that match."""
-        return parse_run_filter(text)
-
     def counter(self, text: str) -> Callable[[Dashboard], FilterCount]:
         """Return the question how many tasks have dead letters that match a filter."""
         terms = self.parse(text)
         return lambda board: FilterCount(min(MOST_COUNTED, len(board.dead_tasks(terms))))
-
-    def filter_fields(self) -> Collection[str]:
-        """Return the fields of runs."""
-        return RUN_TERMS
 
     def refresh_data(self) -> None:
         """Read the tasks, unless reading took long and was a short time ago."""
@@ -97,21 +93,16 @@ class DeadTasksPane(TablePane):
             began = time.perf_counter()
             return board.dead_tasks(terms), time.perf_counter() - began
 
-        self.ask("tasks", read, lambda found: self._take(*found))
+        def take(answer: tuple[list[DeadTask], float]) -> None:
+            found, seconds = answer
+            self._read_again_at = time.monotonic() + SHARE * seconds
+            self.take(found)
 
-    def _take(self, found: Sequence[DeadTask], seconds: float) -> None:
-        self._read_again_at = time.monotonic() + SHARE * seconds
-        self._found = found
-        self._show()
+        self.ask("rows", read, take)
 
-    def _show(self) -> None:
-        shown = sorted(self._found, key=lambda row: _key(row, self.order), reverse=self.backwards)
-        self.show_ids([row.task_id for row in shown], "no dead letters")
-        self.show_rows({row.task_id: row for row in shown})
-
-    @on(RowTable.Wanting)
-    def _want(self, message: RowTable.Wanting) -> None:
-        message.stop()
+    def id_of(self, row: DeadTask) -> int:
+        """Return the id of the task."""
+        return row.task_id
 
     def copied(self) -> str | None:
         """Return the name of the task."""
@@ -126,11 +117,9 @@ class DeadTasksPane(TablePane):
 
     # Acts -------------------------------------------------------------------------------------------
 
-    @on(RowTable.Chosen)
-    def _open(self, message: RowTable.Chosen) -> None:
-        message.stop()
-        if row := self.table.cursor_row:
-            self.host.open_pane(DeadPane(row, self.filter_text))
+    def open_row(self, row: DeadTask) -> None:
+        """Show the dead letters of the task."""
+        self.host.open_pane(DeadPane(row, self.filter_text))
 
     def action_single(self) -> None:
         self.host.open_pane(DeadPane(filter_text=self.filter_text))
@@ -157,12 +146,8 @@ class DeadTasksPane(TablePane):
             runs.dismiss_all(self.host, self._shown_letters())
 
     def _shown_letters(self) -> runs.ShownLetters:
-        newest = max((row.last.id for row in self._found), default=0)
+        newest = max((row.last.id for row in self.found), default=0)
         return runs.ShownLetters(tuple(self.all_terms), self.filter_text, newest)
-
-
-def _name(row: DeadTask, _: datetime) -> Cell:
-    return cell(row.name, "name")
 
 
 def _ended(run: Run, now: datetime) -> Cell:
@@ -171,17 +156,6 @@ def _ended(run: Run, now: datetime) -> Cell:
 
 def _result(row: DeadTask, now: datetime) -> Cell:
     return cell(humanize.result(row.last, now), "failed")
-
-
-def _key(row: DeadTask, order: str) -> tuple[object, ...]:
-    match order:
-        case "first":
-            return (_end(row.first), row.first.id)
-        case "count":
-            return (-row.count, row.name)
-        case "name":
-            return (row.name,)
-    return (-_end(row.last), -row.last.id)
 
 
 def _end(run: Run) -> float:

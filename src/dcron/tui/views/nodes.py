@@ -1,11 +1,10 @@
 """The view of the fleet: slots, queues and starts of all nodes, and the state, load and clock of each."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -13,16 +12,14 @@ from textual.containers import Vertical
 from dcron.model import Node, NodeState
 from dcron.policy.conditions.nodes import is_clock_off
 from dcron.presentation import humanize
-from dcron.services.dashboard import FleetFigures
+from dcron.services.dashboard import Dashboard, FleetFigures
 from dcron.tui.actions import nodes
 from dcron.tui.actions.nodes import LIVING
 from dcron.tui.fleet.panel import FleetPanel
 from dcron.tui.fleet.states import STYLES
 from dcron.tui.table.cells import EMPTY, Cell, cell, slots_cell
 from dcron.tui.table.columns import Column, name_column
-from dcron.tui.table.pane import TablePane
-from dcron.tui.table.table import RowTable
-from dcron.values.lists import Term
+from dcron.tui.table.lists import WholeListPane
 
 FIGURES_EVERY = 5.0
 """Least seconds between two readings of the figures of the fleet."""
@@ -30,7 +27,7 @@ PANEL_FROM = 14
 """Lines of the view from which on it has the panel."""
 
 
-class NodesPane(TablePane):
+class NodesPane(WholeListPane):
     """The living nodes, and those that ended within a day."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -38,12 +35,17 @@ class NodesPane(TablePane):
         Binding("u", "undrain", "undrain", id="nodes.undrain"),
     ]
     title = "Nodes"
-    can_filter = False
-    orders: ClassVar[Sequence[str]] = ("state", "name", "running", "since")
+    nothing = "no agents yet: start `dcron agent` on each server"
+    sort_keys: ClassVar = {
+        "state": lambda node, now: (node.state(now) not in LIVING, node.id),
+        "name": lambda node, _: node.id,
+        "running": lambda node, _: (-node.running, node.id),
+        "since": lambda node, _: (-node.started_at.timestamp(), node.id),
+    }
+    orders = tuple(sort_keys)
 
     def __init__(self) -> None:
         super().__init__()
-        self._found: list[Node] = []
         self._panel = FleetPanel()
         self._panel.display = False  # until the size is known
         self._figures: FleetFigures | None = None
@@ -73,7 +75,7 @@ class NodesPane(TablePane):
     def columns(self) -> Sequence[Column]:
         """Return the columns. The name and the state are always shown."""
         return (
-            Column("sign", "", 1, self._sign),
+            self.sign_column(lambda node, now: STYLES[node.state(now)]),
             name_column("node", "node", lambda node, _: cell(node.id, "name"), "name"),
             Column("state", "state", 9, _state, order="state"),
             Column("running", "running", 14, self._slots, rank=1, order="running"),
@@ -87,24 +89,33 @@ class NodesPane(TablePane):
             Column("account", "account", 8, _account, rank=9, most=16, grows=True, from_width=110),
         )
 
-    def parse(self, text: str) -> Sequence[Term]:
-        """Return no terms: nodes are not filtered."""
-        return ()
-
-    def _sign(self, node: Node, now: datetime) -> Cell:
-        style = STYLES[node.state(now)]
-        return Cell(self.host.signs[style], style)
-
     def _slots(self, node: Node, now: datetime) -> Cell:
         if node.unheard_since:
             seconds = (now - node.unheard_since).total_seconds()
             return Cell(f"{node.unheard} unheard {humanize.rough_span(seconds)}", "lost")
         return slots_cell(node.used_slots, node.slots, unicode=self.host.settings.unicode)
 
+    def question(self) -> Callable[[Dashboard], Sequence[Node]]:
+        """Return the question for all nodes. There are as many as servers."""
+        return lambda board: board.nodes()
+
+    def id_of(self, row: Node) -> str:
+        """Return the id of the node."""
+        return row.id
+
+    def is_trouble(self, row: Node, now: datetime) -> bool:
+        """Return whether the node is late or dead, or its clock is off."""
+        return row.state(now) in (NodeState.LATE, NodeState.DEAD) or is_clock_off(row)
+
     def refresh_data(self) -> None:
-        """Read all nodes. There are as many as servers."""
-        self.ask("nodes", lambda board: board.nodes(), self._take)
+        """Read the nodes, and the figures of the fleet."""
+        super().refresh_data()
         self._ask_figures()
+
+    def take(self, found: Sequence[Node]) -> None:
+        """Show these nodes, and the fleet."""
+        self._panel.show(found, self._figures)
+        super().take(found)
 
     def _ask_figures(self) -> None:
         if self._panel.display and time.monotonic() - self._figures_at >= FIGURES_EVERY:
@@ -113,27 +124,7 @@ class NodesPane(TablePane):
 
     def _take_figures(self, found: FleetFigures) -> None:
         self._figures = found
-        self._panel.show(self._found, found)
-
-    def reload(self) -> None:
-        """Sort the nodes again."""
-        self._show()
-
-    def _take(self, found: list[Node]) -> None:
-        self._found = found
-        self._panel.show(found, self._figures)
-        self._show()
-
-    def _show(self) -> None:
-        now = self.host.health.now()
-        shown = [node for node in self._found if not self.errors_only or _is_trouble(node, now)]
-        shown.sort(key=lambda node: _key(node, self.order, now), reverse=self.backwards)
-        self.show_ids([node.id for node in shown], "no agents yet: start `dcron agent` on each server")
-        self.show_rows({node.id: node for node in shown})
-
-    @on(RowTable.Wanting)
-    def _want(self, message: RowTable.Wanting) -> None:
-        message.stop()
+        self._panel.show(self.found, found)
 
     def subject_of(self, row: Node, kind: str) -> str:
         """Return the id of the node."""
@@ -145,26 +136,9 @@ class NodesPane(TablePane):
     def action_undrain(self) -> None:
         nodes.undrain(self.host, self.table.chosen_rows())
 
-    @on(RowTable.Chosen)
-    def _open(self, message: RowTable.Chosen) -> None:
-        message.stop()
-        if node := self.table.cursor_row:
-            self.host.open_node(node)
-
-
-def _key(node: Node, order: str, now: datetime) -> tuple[object, ...]:
-    match order:
-        case "running":
-            return (-node.running, node.id)
-        case "since":
-            return (-node.started_at.timestamp(), node.id)
-        case "name":
-            return (node.id,)
-    return (node.state(now) not in LIVING, node.id)
-
-
-def _is_trouble(node: Node, now: datetime) -> bool:
-    return node.state(now) in (NodeState.LATE, NodeState.DEAD) or is_clock_off(node)
+    def open_row(self, row: Node) -> None:
+        """Show the page of the node."""
+        self.host.open_node(row)
 
 
 def _state(node: Node, now: datetime) -> Cell:

@@ -16,8 +16,9 @@ from dcron.tui.actions import runs
 from dcron.tui.table.cells import EMPTY, Cell, cell, run_status
 from dcron.tui.table.columns import Column, name_column
 from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
-from dcron.tui.views.run_list import PAGE, RunListPane
-from dcron.values.lists import RunListFilter, RunsPage
+from dcron.tui.table.lists import PAGE
+from dcron.tui.views.run_list import RunListPane
+from dcron.values.lists import RunListFilter
 
 
 class RunsPane(RunListPane):
@@ -47,7 +48,7 @@ class RunsPane(RunListPane):
         """Return the columns; for the runs of one task without its name."""
         task = name_column("task", "task", lambda run, _: cell(run.task, "name"))
         return (
-            Column("sign", "", 1, self.sign),
+            self.run_sign(),
             Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),
             *([] if self._of.task_id is not None else [task]),
             Column("state", "result", 13, _result, rank=0),
@@ -79,7 +80,7 @@ class RunsPane(RunListPane):
 
     def refresh_data(self) -> None:
         """Read the unfinished runs and the newest page; older runs do not change."""
-        criteria, fresh = self._criteria, not self._held
+        criteria, fresh = self._criteria, not self.held
         self.ask(
             "latest",
             lambda board: board.latest_runs(criteria, PAGE),
@@ -87,29 +88,24 @@ class RunsPane(RunListPane):
         )
 
     def ask_more(self) -> None:
-        """Read the page after `_end`."""
-        criteria, end = self._criteria, self._end
-        self.ask("more", lambda board: board.more_runs(criteria, end, PAGE), self._take_more)
+        """Read the page after `end`."""
+        criteria, end = self._criteria, self.end
+        self.ask(
+            "more",
+            lambda board: board.more_runs(criteria, end, PAGE),
+            lambda page: self.take_more(page.runs, page.end),
+        )
 
     def _take_latest(self, found: LatestRuns, *, fresh: bool) -> None:
-        newest = {run.id: run for run in found.page.runs}
-        if fresh or not newest.keys() & self._held.keys():  # else the runs between them would be missing
-            self._held, self._end = newest, found.page.end
-        else:
-            self._held = newest | {i: run for i, run in self._held.items() if i not in newest}
         self._unfinished = {run.id: run for run in found.unfinished}
         self._frozen = found.frozen
-        self._show()
+        self.take_newest(found.page.runs, found.page.end, fresh=fresh)
 
-    def _take_more(self, page: RunsPage) -> None:
-        self._end = page.end
-        self._held |= {run.id: run for run in page.runs if run.id not in self._held}
-        self._show()
-
-    def _show(self) -> None:
-        finished = {i: run for i, run in self._held.items() if i not in self._unfinished}
+    def show_held(self) -> None:
+        """Show the unfinished runs, then the finished ones; at first, go to the last run of a task."""
+        finished = {i: run for i, run in self.held.items() if i not in self._unfinished}
         is_first = self.table.awaits_ids
-        self.show_runs(self._unfinished | finished, "nothing has run yet: r on a task runs it now")
+        self.show_list(self._unfinished | finished, "nothing has run yet: r on a task runs it now")
         if is_first and self._of.task_id is not None:
             self.table.move_to(self._first_started())
 

@@ -1,11 +1,10 @@
 """The view of the tasks: state, next run and last runs."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
@@ -15,7 +14,7 @@ from dcron.services.dashboard import ORDERS, TASK_TERMS, Dashboard, TaskDetail, 
 from dcron.services.tasks.rows import TaskRow
 from dcron.tui.actions import runs, tasks
 from dcron.tui.actions.why import explain
-from dcron.tui.grouping import Grouping, with_heads
+from dcron.tui.grouping import GroupHead, Grouping, with_heads
 from dcron.tui.history import undoing
 from dcron.tui.keys.keynames import with_keys
 from dcron.tui.table.cells import (
@@ -31,11 +30,9 @@ from dcron.tui.table.cells import (
 from dcron.tui.table.columns import Column, name_column
 from dcron.tui.table.detail_panel import DetailPanel
 from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
-from dcron.tui.table.filters import parse_task_filter
 from dcron.tui.table.pane import TablePane
-from dcron.tui.table.table import HeadId, RowTable
+from dcron.tui.table.table import HeadId
 from dcron.tui.views.task_sections import brief_sections
-from dcron.values.lists import Term
 
 NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
 STATISTICS_FROM = 155
@@ -71,6 +68,7 @@ class TasksPane(TablePane):
     ]
     title = "Tasks"
     orders: ClassVar[Sequence[str]] = ORDERS
+    fields = TASK_TERMS
     nothing: ClassVar[str] = NOTHING
 
     def __init__(self) -> None:
@@ -93,7 +91,7 @@ class TasksPane(TablePane):
     def columns(self) -> Sequence[Column]:
         """Return the columns. The name and the next run are always shown (docs/tui.md)."""
         columns = (
-            Column("sign", "", 1, self._sign),
+            self.sign_column(lambda row, now: task_status(row, now).style),
             name_column("task", "task", lambda row, _: cell(row.task.name, "name"), "name"),
             Column("state", "state", 9, _state, rank=5, order="state"),
             Column(
@@ -133,22 +131,10 @@ class TasksPane(TablePane):
         """Whether a group may be folded."""
         return bool(self.grouping.key)
 
-    def parse(self, text: str) -> Sequence[Term]:
-        """Return the terms of a filter for tasks."""
-        return parse_task_filter(text)
-
     def counter(self, text: str) -> Callable[[Dashboard], FilterCount]:
         """Return the question how many tasks a filter finds."""
         terms = self.parse(text)
         return lambda board: FilterCount(board.count_tasks(terms, MOST_COUNTED))
-
-    def filter_fields(self) -> Collection[str]:
-        """Return the fields of tasks."""
-        return TASK_TERMS
-
-    def _sign(self, row: TaskRow, now: datetime) -> Cell:
-        style = task_status(row, now).style
-        return Cell(self.host.signs[style], style)
 
     def _spark(self, row: TaskRow, now: datetime) -> Cell:
         return spark(row.recent, unicode=self.host.settings.unicode)
@@ -234,10 +220,8 @@ class TasksPane(TablePane):
         if edited or len(found.rows) < len(ids):
             self.reload()
 
-    @on(RowTable.Wanting)
-    def _want(self, message: RowTable.Wanting) -> None:
+    def read_more(self) -> None:
         """Read the rows in sight or, if they are known, those one page further."""
-        message.stop()
         page = len(self.table.visible_ids())
         for needed, asked in ((0, page), (page, 2 * page)):
             if any(self._is_missing(each) for each in self.table.visible_ids(margin=needed)):
@@ -333,13 +317,12 @@ class TasksPane(TablePane):
         row = self.table.cursor_row
         return row if isinstance(row, TaskRow) else None
 
-    @on(RowTable.Chosen)
-    def _open(self, message: RowTable.Chosen) -> None:
-        message.stop()
-        if isinstance(head := self.table.cursor_id, HeadId):
-            self._show_folded(self.grouping.fold(head))
-        elif row := self._row:
+    def open_row(self, row: TaskRow | GroupHead) -> None:
+        """Show the page of the task, or fold or unfold the group."""
+        if isinstance(row, TaskRow):
             self.host.open_task(row.task.id, row.task.name)
+        else:
+            self._show_folded(self.grouping.fold(self.table.cursor_id))
 
     def action_why(self) -> None:
         if not self._refuses_group() and (row := self._row):

@@ -18,7 +18,7 @@ from dcron.schedule.time_parser import parse_time
 from dcron.schedule.transitions import clock
 from dcron.schedule.zones import named_zone, zone
 from dcron.services.dashboard import BusiestMinute, Dashboard, TaskRows, TimelineRow
-from dcron.tui.table.cells import Cell, cell
+from dcron.tui.table.cells import Cell, cell, task_status
 from dcron.tui.table.columns import GAP, Column
 from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.table.table import LOADING, MARK_CELLS
@@ -98,7 +98,7 @@ class TimelinePane(TasksPane):
         """Return the columns. The name and the cells are always shown."""
         name, most = self._widths()
         return (
-            Column("sign", "", 1, self._sign, rank=1, from_width=WIDE_FROM),
+            self.sign_column(lambda row, now: task_status(row, now).style, rank=1, from_width=WIDE_FROM),
             Column("task", "task", name, _name, keeps_end=True, grows=True, order="name"),
             Column("cells", self._header, min(self._span.cells, most), self._signs),
             Column("starts", "starts", STARTS_CELLS, _starts, right=True, rank=2, from_width=WIDE_FROM),
