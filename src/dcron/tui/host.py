@@ -76,8 +76,14 @@ class Host(Protocol):
     def copy(self, text: str) -> None:
         """Put a text, made inert, into the clipboard of the terminal."""
 
-    def confirm(self, question: str, details: Sequence[str], done: Callable[[bool | None], None]) -> None:
-        """Ask a question whose default answer is No."""
+    def confirm(
+        self,
+        question: str,
+        details: Sequence[str],
+        go: Callable[[], None],
+        leave: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Ask a question whose default answer is No, and go on after Yes."""
 
     def ask_if_protected(self, question: str, go: Callable[[], None]) -> None:
         """Go on, in a protected context only after its name was typed, for this or for `confirm`."""
@@ -85,13 +91,13 @@ class Host(Protocol):
     def ask_for(
         self,
         question: str,
-        done: Callable[[str | None], None],
+        take: Callable[[str], None],
         *,
         hint: str = "",
         must_be: str | None = None,
         text: str = "",
     ) -> None:
-        """Ask for a text, at first `text`; None after Esc. With `must_be`, Enter takes nothing else."""
+        """Ask for a text, at first `text`, and go on with it. With `must_be`, Enter takes nothing else."""
 
     def choose(self, question: str, choices: Sequence[str], done: Callable[[str], None]) -> None:
         """Let one of a few words be chosen."""

@@ -7,11 +7,11 @@ from datetime import datetime
 from dcron.model import Run
 from dcron.presentation import humanize
 from dcron.presentation.humanize import plural
-from dcron.services.crontab import Crontab
 from dcron.services.dashboard import Dashboard
 from dcron.services.runs.dead_letters import DeadLetters
 from dcron.tui.actions import runs
-from dcron.tui.actions.runs import RUNS_SHOWN, ShownLetters
+from dcron.tui.actions.runs import ShownLetters
+from dcron.tui.actions.subjects import MOST_LISTED, subject
 from dcron.tui.host import Host
 from dcron.tui.reads.acts import Act
 from dcron.values.lists import DeadTask
@@ -40,17 +40,15 @@ def retry(host: Host, rows: Sequence[DeadTask], shown: ShownLetters) -> None:
         if len(found) <= 1:
             runs.retry(host, found)
             return
-        number, subject = sum(row.count for row in rows), _of(rows)
+        number = sum(row.count for row in rows)
         what = plural(len(found), "dead letter")
         if number > len(found) >= MOST_RETRIED:
             what = f"{len(found):,} of {plural(number, 'dead letter')}"
-        details = _details(host, rows)
-
-        def go(yes: bool | None) -> None:
-            if yes:
-                host.act([runs.retry_act(run) for run in found])
-
-        host.confirm(f"retry {what} of {subject} now", details, go)
+        host.confirm(
+            f"retry {what} of {_of(rows)} now",
+            _details(host, rows),
+            lambda: host.act([runs.retry_act(run) for run in found]),
+        )
 
     host.fetch(read, ask)
 
@@ -61,36 +59,35 @@ def dismiss(host: Host, rows: Sequence[DeadTask], shown: ShownLetters) -> None:
         return
     number = plural(sum(row.count for row in rows), "dead letter")
     which = f" that match {shown.filter_text}" if shown.filter_text else ""
-
-    def go(yes: bool | None) -> None:
-        if yes:
-            host.act([_dismiss(row, shown) for row in rows])
-
-    host.confirm(f"dismiss {number} of {_of(rows)}{which}", _details(host, rows), go)
+    host.confirm(
+        f"dismiss {number} of {_of(rows)}{which}",
+        _details(host, rows),
+        lambda: host.act([_dismiss(row, shown) for row in rows]),
+    )
 
 
 def _dismiss(row: DeadTask, shown: ShownLetters) -> Act:
     """Return the act that dismisses the dead letters of a task that were shown, and no newer ones."""
-
-    def do(crontab: Crontab) -> str:
-        number = DeadLetters(crontab).dismiss_found(shown.terms, row.last.id, row.task_id)
-        return f"dismissed {plural(number, 'dead letter')} of {row.name}"
-
     command = shlex.join(["dcron", "dead", "dismiss", row.name, "--force"])
     if shown.terms:
         command = f"dcron dead dismiss {row.last.id}" + (" ..." if row.count > 1 else "")
-    return Act(f"dismiss the dead letters of {row.name}", command, do)
+    return Act(
+        f"dismiss the dead letters of {row.name}",
+        command,
+        lambda crontab: DeadLetters(crontab).dismiss_found(shown.terms, row.last.id, row.task_id),
+        lambda number: f"dismissed {plural(number, 'dead letter')} of {row.name}",
+    )
 
 
 def _of(rows: Sequence[DeadTask]) -> str:
-    return rows[0].name if len(rows) == 1 else plural(len(rows), "task")
+    return subject([row.name for row in rows], "task")
 
 
 def _details(host: Host, rows: Sequence[DeadTask]) -> list[str]:
     """Return how many dead letters each of the first tasks has, and how the last one ended."""
     now = host.health.now()
-    more = [f"and {plural(len(rows) - RUNS_SHOWN, 'more task')}"] if len(rows) > RUNS_SHOWN else []
-    return [*(_detail(row, now) for row in rows[:RUNS_SHOWN]), *more]
+    more = [f"and {plural(len(rows) - MOST_LISTED, 'more task')}"] if len(rows) > MOST_LISTED else []
+    return [*(_detail(row, now) for row in rows[:MOST_LISTED]), *more]
 
 
 def _detail(row: DeadTask, now: datetime) -> str:

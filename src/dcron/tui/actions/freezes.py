@@ -11,9 +11,8 @@ from dcron.policy.validation import require_text
 from dcron.presentation.freezes import sentence
 from dcron.schedule.time_parser import parse_time
 from dcron.schedule.zones import zone
-from dcron.services.crontab import Crontab
 from dcron.services.freezes import Freezes
-from dcron.tui.forms.dialogs import Fill, Question
+from dcron.tui.forms.dialogs import Question, fill
 from dcron.tui.host import Host
 from dcron.tui.reads.acts import Act
 
@@ -25,11 +24,6 @@ def freeze(host: Host) -> None:
     if not host.may_act([host]):
         return
 
-    def go(texts: list[str] | None) -> None:
-        if texts is None:
-            return
-        host.act([_freeze(host.zone, *(text.strip() for text in texts))])
-
     questions = [
         Question("reason", "for the others; may be empty", lambda text: require_text("reason", text)),
         Question(
@@ -38,7 +32,12 @@ def freeze(host: Host) -> None:
             lambda text: _end(text, host.zone, host.health.now()),
         ),
     ]
-    host.push_screen(Fill("freeze the crontab: nothing starts by itself, on any node", questions), go)
+    fill(
+        host,
+        "freeze the crontab: nothing starts by itself, on any node",
+        questions,
+        lambda reason, until: host.act([_freeze(host.zone, reason.strip(), until.strip())]),
+    )
 
 
 def thaw(host: Host) -> None:
@@ -54,32 +53,30 @@ def thaw(host: Host) -> None:
             return
         details = [sentence(each, host.zone, now) for each in holding]
         details.append("missed occurrences are caught up as each task says")
-
-        def go(yes: bool | None) -> None:
-            if yes:
-                host.act([_thaw([each.id for each in holding])])
-
-        host.confirm("thaw the crontab", details, go)
+        host.confirm("thaw the crontab", details, lambda: host.act([_thaw([each.id for each in holding])]))
 
     host.fetch(lambda board: Freezes(board.crontab).listing(MOST), ask)
 
 
 def _freeze(here: tzinfo, reason: str, until: str) -> Act:
-    def do(crontab: Crontab) -> str:
-        end = _end(until, here, crontab.now())
-        frozen = Freezes(crontab).freeze(until_at=end, reason=reason or None)
-        return f"freeze {frozen.id}: nothing starts by itself"
-
     words = [*(["--until", until] if until else []), *(["--reason", reason] if reason else [])]
-    return Act("freeze the crontab", shlex.join(["dcron", "freeze", *words]), do)
+    return Act(
+        "freeze the crontab",
+        shlex.join(["dcron", "freeze", *words]),
+        lambda crontab: Freezes(crontab).freeze(
+            until_at=_end(until, here, crontab.now()), reason=reason or None
+        ),
+        lambda frozen: f"freeze {frozen.id}: nothing starts by itself",
+    )
 
 
 def _thaw(ids: Sequence[int]) -> Act:
-    def do(crontab: Crontab) -> str:
-        Freezes(crontab).thaw(ids)
-        return "thawed: runs start by themselves again"
-
-    return Act("thaw the crontab", shlex.join(["dcron", "thaw", *map(str, ids)]), do)
+    return Act(
+        "thaw the crontab",
+        shlex.join(["dcron", "thaw", *map(str, ids)]),
+        lambda crontab: Freezes(crontab).thaw(ids),
+        lambda _: "thawed: runs start by themselves again",
+    )
 
 
 def _end(text: str, here: tzinfo, now: datetime) -> datetime | None:

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 from dcron.model import Node, NodeState
 from dcron.presentation.humanize import plural
-from dcron.services.crontab import Crontab
 from dcron.services.fleet import Fleet
+from dcron.tui.actions.subjects import MOST_LISTED, subject
 from dcron.tui.host import Host
 from dcron.tui.reads.acts import Act
 
-NODES_SHOWN = 8
 LIVING = (NodeState.ALIVE, NodeState.DRAINING, NodeState.LATE)
 
 
@@ -26,13 +25,12 @@ def drain(host: Host, nodes: Sequence[Node]) -> None:
         host.report(f"{living[0].id} is draining already; `u` lets it take runs again")
         return
 
-    def go(yes: bool | None) -> None:
-        if yes:
-            host.act([_drain(node) for node in living if not node.draining])
-
-    shown = [f"{node.id} runs {plural(node.running, 'command')}" for node in living[:NODES_SHOWN]]
-    subject = living[0].id if len(living) == 1 else plural(len(living), "node")
-    host.confirm(f"drain {subject}", [*shown, "it takes no new runs until `u` undrains it"], go)
+    shown = [f"{node.id} runs {plural(node.running, 'command')}" for node in living[:MOST_LISTED]]
+    host.confirm(
+        f"drain {subject([node.id for node in living], 'node')}",
+        [*shown, "it takes no new runs until `u` undrains it"],
+        lambda: host.act([_drain(node) for node in living if not node.draining]),
+    )
 
 
 def undrain(host: Host, nodes: Sequence[Node]) -> None:
@@ -48,16 +46,18 @@ def undrain(host: Host, nodes: Sequence[Node]) -> None:
 
 
 def _drain(node: Node) -> Act:
-    def do(crontab: Crontab) -> str:
-        Fleet(crontab).drain(node.id)
-        return f"{node.id} takes no new runs"
-
-    return Act(f"drain {node.id}", f"dcron drain {node.id}", do)
+    return Act(
+        f"drain {node.id}",
+        f"dcron drain {node.id}",
+        lambda crontab: Fleet(crontab).drain(node.id),
+        lambda _: f"{node.id} takes no new runs",
+    )
 
 
 def _undrain(node: Node) -> Act:
-    def do(crontab: Crontab) -> str:
-        Fleet(crontab).undrain(node.id)
-        return f"{node.id} takes runs again, from its next heartbeat on"
-
-    return Act(f"undrain {node.id}", f"dcron undrain {node.id}", do)
+    return Act(
+        f"undrain {node.id}",
+        f"dcron undrain {node.id}",
+        lambda crontab: Fleet(crontab).undrain(node.id),
+        lambda _: f"{node.id} takes runs again, from its next heartbeat on",
+    )

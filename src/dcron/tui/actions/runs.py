@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
 from dcron.presentation.humanize import plural
-from dcron.services.crontab import Crontab
 from dcron.services.runs.dead_letters import DeadLetters
+from dcron.tui.actions.subjects import MOST_LISTED, listed, subject
 from dcron.tui.host import Host
 from dcron.tui.reads.acts import Act
 from dcron.values.lists import DeadLettersPage, Term
 
-RUNS_SHOWN = 8
 COUNTED = 1000
 """Number of dead letters up to which `dismiss all` counts them."""
 _RETRYABLE = (RunState.FAILED, RunState.LOST, RunState.SKIPPED, RunState.CANCELLED)
@@ -44,8 +43,8 @@ def cancel(host: Host, runs: Sequence[Run]) -> None:
             return f"{_name(run)} runs on {run.node}"
         return f"{_name(run)}: {run.state.value}"
 
-    subject = _name(runs[0]) if len(runs) == 1 else plural(len(runs), "run")
-    _confirm(host, f"cancel {subject}", runs, describe, _cancel)
+    which = subject([_name(run) for run in runs], "run")
+    _confirm(host, f"cancel {which}", runs, describe, _cancel)
 
 
 def retry(host: Host, runs: Sequence[Run]) -> None:
@@ -69,8 +68,8 @@ def dismiss(host: Host, runs: Sequence[Run]) -> None:
     if not dead:
         host.report(f"{_name(runs[0])} is not a dead letter")
         return
-    subject = _name(dead[0]) if len(dead) == 1 else plural(len(dead), "dead letter")
-    _confirm(host, f"dismiss {subject}", dead, _reason, _dismiss)
+    which = subject([_name(run) for run in dead], "dead letter")
+    _confirm(host, f"dismiss {which}", dead, _reason, _dismiss)
 
 
 def dismiss_all(host: Host, letters: ShownLetters) -> None:
@@ -85,73 +84,69 @@ def dismiss_all(host: Host, letters: ShownLetters) -> None:
 def _confirm(
     host: Host, question: str, runs: Sequence[Run], describe: Callable[[Run], str], act: Callable[[Run], Act]
 ) -> None:
-    def go(yes: bool | None) -> None:
-        if yes:
-            host.act([act(run) for run in runs])
-
-    shown = [describe(run) for run in runs[:RUNS_SHOWN]]
-    more = len(runs) - len(shown)
-    host.confirm(question, [*shown, *([f"and {more:,} more"] if more else [])], go)
+    details = listed([describe(run) for run in runs])
+    host.confirm(question, details, lambda: host.act([act(run) for run in runs]))
 
 
 def _confirm_all(host: Host, letters: ShownLetters, page: DeadLettersPage) -> None:
     if not page.runs:
         host.report("there are no dead letters")
         return
-    subject = plural(len(page.runs), "dead letter") + (" or more" if page.end is not None else "")
-    subject += f" of the filter {letters.filter_text}" if letters.terms else ""
-
-    def do(crontab: Crontab) -> str:
-        count = DeadLetters(crontab).dismiss_found(letters.terms, letters.newest_id)
-        return f"dismissed {plural(count, 'dead letter')}"
-
-    def typed(text: str | None) -> None:
-        if text == "all":
-            host.act([Act("dismiss all", _dismiss_all_command(letters, page), do)])
-
-    def go(yes: bool | None) -> None:
-        if yes:
-            hint = "type all and Enter to dismiss them"
-            host.ask_for(f"dismiss {subject}?", typed, hint=hint, must_be="all")
-
-    details = ["also those that are not visible now; their records and output are kept"]
-    host.confirm(f"dismiss all {subject}", details, go)
+    which = plural(len(page.runs), "dead letter") + (" or more" if page.end is not None else "")
+    which += f" of the filter {letters.filter_text}" if letters.terms else ""
+    act = Act(
+        "dismiss all",
+        _dismiss_all_command(letters, page),
+        lambda crontab: DeadLetters(crontab).dismiss_found(letters.terms, letters.newest_id),
+        lambda count: f"dismissed {plural(count, 'dead letter')}",
+    )
+    hint = "type all and Enter to dismiss them"
+    host.confirm(
+        f"dismiss all {which}",
+        ["also those that are not visible now; their records and output are kept"],
+        lambda: host.ask_for(f"dismiss {which}?", lambda _: host.act([act]), hint=hint, must_be="all"),
+    )
 
 
 def _dismiss_all_command(letters: ShownLetters, page: DeadLettersPage) -> str:
     """Return the command line that does the same. `dcron dead` has no filter, so it names the runs."""
     if not letters.terms:
         return "dcron dead dismiss --all --force"
-    more = " ..." if len(page.runs) > RUNS_SHOWN or page.end is not None else ""
-    return f"dcron dead dismiss {' '.join(str(run.id) for run in page.runs[:RUNS_SHOWN])}{more}"
+    more = " ..." if len(page.runs) > MOST_LISTED or page.end is not None else ""
+    return f"dcron dead dismiss {' '.join(str(run.id) for run in page.runs[:MOST_LISTED])}{more}"
 
 
 def _cancel(run: Run) -> Act:
-    def do(crontab: Crontab) -> str:
-        cancelled = crontab.cancel(run.id)
+    def says(cancelled: Run) -> str:
         if cancelled.state.is_final:
             return f"cancelled {_name(run)}"
         return f"{cancelled.node} was asked to stop {_name(run)}"
 
-    return Act(f"cancel run {run.id}", f"dcron cancel {run.id} --force", do)
+    return Act(
+        f"cancel run {run.id}",
+        f"dcron cancel {run.id} --force",
+        lambda crontab: crontab.cancel(run.id),
+        says,
+    )
 
 
 def retry_act(run: Run) -> Act:
     """Return the act that retries a run."""
-
-    def do(crontab: Crontab) -> str:
-        retried = DeadLetters(crontab).retry(run.id)
-        return f"{_name(retried)} is due, as attempt {retried.attempt}"
-
-    return Act(f"retry run {run.id}", f"dcron retry {run.id}", do)
+    return Act(
+        f"retry run {run.id}",
+        f"dcron retry {run.id}",
+        lambda crontab: DeadLetters(crontab).retry(run.id),
+        lambda retried: f"{_name(retried)} is due, as attempt {retried.attempt}",
+    )
 
 
 def _dismiss(run: Run) -> Act:
-    def do(crontab: Crontab) -> str:
-        DeadLetters(crontab).dismiss(run.id)
-        return f"dismissed {_name(run)}"
-
-    return Act(f"dismiss run {run.id}", f"dcron dead dismiss {run.id}", do)
+    return Act(
+        f"dismiss run {run.id}",
+        f"dcron dead dismiss {run.id}",
+        lambda crontab: DeadLetters(crontab).dismiss(run.id),
+        lambda _: f"dismissed {_name(run)}",
+    )
 
 
 def _name(run: Run) -> str:

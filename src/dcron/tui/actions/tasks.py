@@ -1,26 +1,25 @@
 """Acts on tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from dcron.errors import ScheduleError, UsageError
-from dcron.model import Definition, Task
+from dcron.model import Definition, Run, Task
 from dcron.policy.starting import occurrences
 from dcron.policy.starting.dependencies import groups_in_order
 from dcron.policy.validation import require_text
 from dcron.presentation import owned_tasks
-from dcron.presentation.humanize import plural
 from dcron.schedule.time_parser import parse_time
 from dcron.schedule.zones import zone
 from dcron.services.crontab import Crontab
-from dcron.tui.forms.dialogs import Fill, Question
+from dcron.tui.actions.subjects import MOST_LISTED, listed, subject
+from dcron.tui.forms.dialogs import Question, fill
 from dcron.tui.forms.fields import text_or_file
 from dcron.tui.forms.screen import TaskForm
 from dcron.tui.forms.text import TextEdit
 from dcron.tui.host import Host
 from dcron.tui.reads.acts import Act, on_task
 
-NAMES_SHOWN = 8
 TYPED_FROM = 6
 """Number of tasks from which on deleting asks for this number to be typed."""
 
@@ -49,16 +48,12 @@ def edit_as_text(host: Host, tasks: Sequence[Task]) -> None:
 
 def run_now(host: Host, tasks: Sequence[Task], group: str = "") -> None:
     """Make a run of each task that is due now; asks if there are several, or a group."""
-
-    def do(crontab: Crontab, task: Task) -> str:
-        return f"run {crontab.run(task).id} of {task.name} is due"
-
-    def go(yes: bool | None = True) -> None:
-        if yes:
-            host.act([on_task(task, "run", [], do) for task in tasks])
-
     if not host.may_act(tasks):
         return
+
+    def go() -> None:
+        host.act([on_task(task, "run", [], Crontab.run, _is_due) for task in tasks])
+
     if len(tasks) == 1 and not group:
         go()
     else:
@@ -71,18 +66,17 @@ def run_with_payload(host: Host, task: Task | None) -> None:
         return
     assert task
 
-    def do_with(text: str) -> Act:
-        def do(crontab: Crontab, task: Task) -> str:
-            return f"run {crontab.run(task, _payload(text)).id} of {task.name} is due"
-
-        return on_task(task, "run", ["--payload", text], do)
-
-    def go(texts: list[str] | None) -> None:
-        if texts is not None:
-            host.act([do_with(texts[0])])
+    def act(text: str) -> Act:
+        return on_task(
+            task, "run", ["--payload", text], lambda crontab, task: crontab.run(task, _payload(text)), _is_due
+        )
 
     question = Question("payload", "TEXT, or @FILE: its stdin and $DCRON_PAYLOAD", _payload)
-    host.push_screen(Fill(f"run {task.name} now with a payload", [question]), go)
+    fill(host, f"run {task.name} now with a payload", [question], lambda text: host.act([act(text)]))
+
+
+def _is_due(run: Run) -> str:
+    return f"run {run.id} of {run.task} is due"
 
 
 def pause_or_resume(host: Host, tasks: Sequence[Task], group: str = "") -> None:
@@ -93,17 +87,12 @@ def pause_or_resume(host: Host, tasks: Sequence[Task], group: str = "") -> None:
 
 def resume(host: Host, tasks: Sequence[Task], group: str = "") -> None:
     """Resume these tasks; asks if they are a group."""
-
-    def do(crontab: Crontab, task: Task) -> str:
-        crontab.resume(task)
-        return f"resumed {task.name}"
-
-    def go(yes: bool | None = True) -> None:
-        if yes:
-            host.act([on_task(task, "resume", [], do) for task in tasks])
-
     if not host.may_act(tasks):
         return
+
+    def go() -> None:
+        host.act([_simple(task, "resume", [], Crontab.resume, "resumed") for task in tasks])
+
     if group:
         host.confirm(f"resume {_subject(tasks, group)}", _names(tasks), go)
     else:
@@ -116,24 +105,25 @@ def pause(host: Host, tasks: Sequence[Task], group: str = "") -> None:
         return
     enabled = [task for task in tasks if task.enabled]
     if not enabled:
-        subject = f"{tasks[0].name} is" if len(tasks) == 1 else "all of them are"
-        host.report(f"{subject} paused already")
+        which = f"{tasks[0].name} is" if len(tasks) == 1 else "all of them are"
+        host.report(f"{which} paused already")
         return
 
     def check_end(text: str) -> None:
         for task in enabled:
             _pause_end(text, task, host.health.now())
 
-    def go(texts: list[str] | None) -> None:
-        if texts is not None:
-            host.act([_pause(task, *(text.strip() for text in texts)) for task in enabled])
-
     names = f"\n{', '.join(_names(enabled))}" if len(enabled) > 1 else ""
     questions = [
         Question("reason", "for the others; may be empty", lambda text: require_text("reason", text)),
         Question("until", "tomorrow 09:00, +2h; empty: until it is resumed", check_end),
     ]
-    host.push_screen(Fill(f"pause {_subject(enabled, group)}: why?{names}", questions), go)
+    fill(
+        host,
+        f"pause {_subject(enabled, group)}: why?{names}",
+        questions,
+        lambda reason, until: host.act([_pause(task, reason.strip(), until.strip()) for task in enabled]),
+    )
 
 
 def delete(host: Host, tasks: Sequence[Task], group: str = "") -> None:
@@ -141,24 +131,21 @@ def delete(host: Host, tasks: Sequence[Task], group: str = "") -> None:
     if not host.may_act(tasks):
         return
 
-    def do(crontab: Crontab, task: Task) -> str:
-        crontab.remove(task)
-        return f"removed {task.name}"
+    def go() -> None:
+        host.act(
+            [_simple(task, "rm", ["--force"], Crontab.remove, "removed") for task in _downstream_first(tasks)]
+        )
 
-    def go(yes: bool | None) -> None:
-        if yes:
-            host.act([on_task(task, "rm", ["--force"], do) for task in _downstream_first(tasks)])
-
-    subject = _subject(tasks, group)
-    reminders = list(owned_tasks.reminders(tasks, "remove"))[:NAMES_SHOWN]
+    which = _subject(tasks, group)
+    reminders = list(owned_tasks.reminders(tasks, "remove"))[:MOST_LISTED]
     details = [*_names(tasks), *reminders, "past runs are kept; running commands go on"]
     if len(tasks) < TYPED_FROM:
-        host.confirm(f"delete {subject}", details, go)
+        host.confirm(f"delete {which}", details, go)
         return
     number = str(len(tasks))
     host.ask_for(
-        f"delete {subject}?\n" + "\n".join(details),
-        lambda text: go(text == number),
+        f"delete {which}?\n" + "\n".join(details),
+        lambda _: go(),
         hint=f"type {number} and Enter to delete them",
         must_be=number,
     )
@@ -178,13 +165,19 @@ def _upstream(task: Task) -> Sequence[str]:
         return ()
 
 
+def _simple(
+    task: Task, verb: str, words: Sequence[str], do: Callable[[Crontab, Task], object], done: str
+) -> Act:
+    """Return an act on a task that is reported as `done`: `removed backup`."""
+    return on_task(task, verb, words, do, lambda _: f"{done} {task.name}")
+
+
 def _pause(task: Task, reason: str, until: str) -> Act:
-    def do(crontab: Crontab, task: Task) -> str:
+    def do(crontab: Crontab, task: Task) -> None:
         crontab.pause(task, reason or None, _pause_end(until, task, crontab.now()))
-        return f"paused {task.name}"
 
     words = [*(["--until", until] if until else []), *(["--reason", reason] if reason else [])]
-    return on_task(task, "pause", words, do)
+    return _simple(task, "pause", words, do, "paused")
 
 
 def _pause_end(text: str, task: Task, now: datetime) -> datetime | None:
@@ -205,13 +198,11 @@ def _payload(text: str) -> str:
 
 def _subject(tasks: Sequence[Task], group: str) -> str:
     """Return what a question is about: the name of the task, or the number of tasks, and their group."""
-    subject = tasks[0].name if len(tasks) == 1 else plural(len(tasks), "task")
-    return f"{subject} of {group}" if group else subject
+    which = subject([task.name for task in tasks], "task")
+    return f"{which} of {group}" if group else which
 
 
 def _names(tasks: Sequence[Task]) -> list[str]:
     if len(tasks) == 1:
         return [f"{tasks[0].schedule}  {tasks[0].command}"]
-    shown = [task.name for task in tasks[:NAMES_SHOWN]]
-    more = len(tasks) - len(shown)
-    return [*shown, f"and {more:,} more"] if more else shown
+    return listed([task.name for task in tasks])

@@ -256,11 +256,10 @@ class NoticeDialog(Dialog[None]):
     def action_search(self) -> None:
         """Ask for a text and show where it is."""
 
-        def search(text: str | None) -> None:
-            if text is not None:
-                self._sought, self._hit = text, -1
-                self._draw()
-                self.action_hit(1)
+        def search(text: str) -> None:
+            self._sought, self._hit = text, -1
+            self._draw()
+            self.action_hit(1)
 
         hint = with_keys(self, "{notice.next_hit} shows the next one")
         cast("Host", self.app).ask_for("search for", search, hint=hint)

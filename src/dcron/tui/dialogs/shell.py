@@ -53,12 +53,11 @@ def run_verb(host: Host, verb: str, text: str, *, writes: bool) -> None:
     except ValueError as error:
         raise UsageError(f"{error}: {text}") from error
 
-    def go(yes: bool | None = True) -> None:
-        if yes:
-            if writes and host.settings.is_protected and words[0] != "channel":
-                place = 2 if words[0] in _GROUPS else 1
-                words[place:place] = ["--confirm", host.settings.context]
-            host.push_screen(OutputDialog(words, environment), lambda _: host.action_refresh_now())
+    def go() -> None:
+        if writes and host.settings.is_protected and words[0] != "channel":
+            place = 2 if words[0] in _GROUPS else 1
+            words[place:place] = ["--confirm", host.settings.context]
+        host.push_screen(OutputDialog(words, environment), lambda _: host.action_refresh_now())
 
     if not writes or words[1:2] in (["list"], ["view"]) or words[1:] == ["--help"]:
         go()
@@ -188,11 +187,10 @@ class OutputDialog(Dialog[None]):
     def action_search(self) -> None:
         """Ask for a text and show where it is."""
 
-        def search(text: str | None) -> None:
-            if text is not None:
-                self._sought, self._hit = text, -1
-                self._draw()
-                self.action_hit(1)
+        def search(text: str) -> None:
+            self._sought, self._hit = text, -1
+            self._draw()
+            self.action_hit(1)
 
         self.host.ask_for("search for", search, hint=with_keys(self, "{output.next_hit} shows the next one"))
 
@@ -214,8 +212,8 @@ class OutputDialog(Dialog[None]):
     def _ask_for_file(self, typed: str = "", error: str = "") -> None:
         """Ask for the name of the file; after an error, with what was typed before."""
 
-        def save(name: str | None) -> None:
-            if not (name and name.strip()):
+        def save(name: str) -> None:
+            if not name.strip():
                 return
             path = Path(name.strip()).expanduser()
             try:

@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 from dcron.errors import UsageError
 from dcron.tui.dialogs.entries import LONGEST, Entry
 from dcron.tui.dialogs.modals import Dialog, heading, key_line
+from dcron.tui.host import Host
 from dcron.tui.keys.hints import hints
 from dcron.values.safe_text import safe
 
@@ -128,3 +129,8 @@ class Fill(Dialog[list[str] | None]):
 
     def _show_error(self, text: str) -> None:
         self.query_one(".wrong", Static).update(Content(safe(text)))
+
+
+def fill(host: Host, heading: str, questions: Sequence[Question], take: Callable[..., None]) -> None:
+    """Let the texts be filled in; `take` gets them, unless the person leaves."""
+    host.push_screen(Fill(heading, questions), lambda texts: take(*texts) if texts is not None else None)

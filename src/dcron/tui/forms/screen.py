@@ -79,15 +79,10 @@ class TaskForm(Form):
         if not self._is_changed():
             self.dismiss()
             return
-        self.host.confirm(
-            "leave, and lose the changes",
-            ["No goes on editing"],
-            self._leave_if,
-        )
+        self.host.confirm("leave, and lose the changes", ["No goes on editing"], self._close)
 
-    def _leave_if(self, yes: bool | None) -> None:
-        if yes:
-            self.dismiss()
+    def _close(self) -> None:
+        self.dismiss()
 
     def _is_changed(self) -> bool:
         return self.texts() != self.began_as

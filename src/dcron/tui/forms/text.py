@@ -122,7 +122,8 @@ class TextEdit:
         self._host.confirm(
             f"change {count}",
             [],
-            lambda yes: self._apply(changes) if yes else self._leave("nothing was changed"),
+            lambda: self._apply(changes),
+            lambda: self._leave("nothing was changed"),
         )
 
     def _apply(self, changes: Changes) -> None:

@@ -184,7 +184,7 @@ def _to_change(host: Host, word: str, typed: str, do: Callable[[Task], None], *,
             do(task)
             return
         details = [f"{task.schedule}  {task.command}"]
-        host.confirm(f"{word} {task.name}", details, lambda yes: do(task) if yes else None)
+        host.confirm(f"{word} {task.name}", details, lambda: do(task))
 
     host.fetch(found, go)
 

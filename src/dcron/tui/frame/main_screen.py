@@ -373,13 +373,13 @@ class MainScreen(Screen[None], Backdrop):
             self.redraw_header()
             return
 
-        def done(name: str | None) -> None:
-            if name and name.strip() and len(state.of_view(view)) < MOST:
+        def save(name: str) -> None:
+            if name.strip() and len(state.of_view(view)) < MOST:
                 state.set_filter(view, name.strip(), text)
                 self.redraw_header()
 
         self.host.ask_for(
-            f"save the filter {text} as", done, hint="Enter saves it; its tab is above the rows"
+            f"save the filter {text} as", save, hint="Enter saves it; its tab is above the rows"
         )
 
     def action_command(self, text: str = "") -> None:

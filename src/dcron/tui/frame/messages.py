@@ -54,61 +54,63 @@ class MessagingApp(OrderedApp[Result]):
         """Return whether a message with this text is on the screen still."""
         return any(each.message == safe_lines(text) for each in self._notifications)
 
-    def confirm(self, question: str, details: Sequence[str], done: Callable[[bool | None], None]) -> None:
+    def confirm(
+        self,
+        question: str,
+        details: Sequence[str],
+        go: Callable[[], None],
+        leave: Callable[[], None] = lambda: None,
+    ) -> None:
         """Ask a question whose default answer is No. In a protected context, its name must be typed."""
         from dcron.tui.dialogs.modals import Ask, Confirm
 
         lines = [*details, f"on {self.settings.address}"]
         if not self.settings.is_protected:
-            self.push_screen(Confirm(f"{question}?", lines), done)
+            self.push_screen(Confirm(f"{question}?", lines), lambda yes: go() if yes else leave())
             return
         name = self.settings.context
-        dialog = Ask(
-            "\n".join([f"{question} in {name}?", *lines]),
-            hint=f"type {name} and Enter to do it",
-            must_be=name,
-        )
 
         def answered(text: str | None) -> None:
             self._has_agreed = text == name
             try:
-                done(self._has_agreed)
+                (go if self._has_agreed else leave)()
             finally:
                 self._has_agreed = False
 
-        self.push_screen(dialog, answered)
+        asked = "\n".join([f"{question} in {name}?", *lines])
+        self.push_screen(Ask(asked, hint=f"type {name} and Enter to do it", must_be=name), answered)
 
     def ask_if_protected(self, question: str, go: Callable[[], None]) -> None:
         """Go on, in a protected context only after its name was typed, for this or for `confirm`."""
         if self._has_agreed or not self.settings.is_protected:
             go()
         else:
-            self.confirm(question, [], lambda yes: go() if yes else None)
+            self.confirm(question, [], go)
 
     def ask_for(
         self,
         question: str,
-        done: Callable[[str | None], None],
+        take: Callable[[str], None],
         *,
         hint: str = "",
         must_be: str | None = None,
         text: str = "",
     ) -> None:
-        """Ask for a text, at first `text`; None after Esc. With `must_be`, Enter takes nothing else.
+        """Ask for a text, at first `text`, and go on with it. With `must_be`, Enter takes nothing else.
 
         In a protected context, its name must be typed after such a text.
         """
         from dcron.tui.dialogs.modals import Ask
 
-        def then(text: str | None) -> None:
-            if must_be is None or text is None or not self.settings.is_protected:
-                done(text)
+        def answered(text: str | None) -> None:
+            if text is None:
+                return
+            if must_be is None or not self.settings.is_protected:
+                take(text)
             else:
-                self.confirm(
-                    question.splitlines()[0].rstrip("?"), [], lambda yes: done(text if yes else None)
-                )
+                self.confirm(question.splitlines()[0].rstrip("?"), [], lambda: take(text))
 
-        self.push_screen(Ask(question, text, hint=hint, must_be=must_be), then)
+        self.push_screen(Ask(question, text, hint=hint, must_be=must_be), answered)
 
     def choose(self, question: str, choices: Sequence[str], done: Callable[[str], None]) -> None:
         """Let one of a few words be chosen."""

@@ -92,12 +92,11 @@ def _agree(host: Host, plan: Plan) -> None:
 
 
 def _ask_why(host: Host, plan: Plan) -> None:
-    def typed(note: str | None) -> None:
-        if note is None:
-            return
-        host.act([_act(plan, note.strip() or None)])
-
-    host.ask_for(f"{plan.title}: why?", typed, hint="may be empty; Enter undoes it")
+    host.ask_for(
+        f"{plan.title}: why?",
+        lambda note: host.act([_act(plan, note.strip() or None)]),
+        hint="may be empty; Enter undoes it",
+    )
 
 
 def _act(plan: Plan, note: str | None) -> Act:

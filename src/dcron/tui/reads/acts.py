@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dcron.errors import Conflict, DcronError, NotFound, unexpected
 from dcron.model import Task
@@ -17,9 +18,11 @@ class Act:
     """Such as `pause backup`."""
     command: str
     """The command line that does the same."""
-    do: Callable[[Crontab], str]
-    """Do it, and return what was done. Raises DcronError."""
-    again: Callable[[Crontab], str] | None = None
+    do: Callable[[Crontab], Any]
+    """Do it. Raises DcronError."""
+    says: Callable[[Any], str] = str
+    """Return what was done, from the result of `do`."""
+    again: Callable[[Crontab], Any] | None = None
     """Do it to the task as it is now; used after a conflict."""
     task: Task | None = None
     """The task as it was read."""
@@ -38,23 +41,29 @@ class Outcome:
     """After a conflict: the task as it is now."""
 
 
-def on_task(task: Task, verb: str, words: Sequence[str], do: Callable[[Crontab, Task], str]) -> Act:
+def on_task(
+    task: Task,
+    verb: str,
+    words: Sequence[str],
+    do: Callable[[Crontab, Task], Any],
+    says: Callable[[Any], str] = str,
+) -> Act:
     """Return an act on a task as it was read. After a conflict it may be repeated on the task as it is."""
 
-    def again(crontab: Crontab) -> str:
+    def again(crontab: Crontab) -> Any:
         now = crontab.tasks_by_id([task.id]).get(task.id)
         if now is None:
             raise NotFound(f"{task.name} was removed meanwhile")
         return do(crontab, now)
 
     command = shlex.join(["dcron", verb, task.name, *words])
-    return Act(f"{verb} {task.name}", command, lambda crontab: do(crontab, task), again, task)
+    return Act(f"{verb} {task.name}", command, lambda crontab: do(crontab, task), says, again, task)
 
 
 def perform(act: Act, crontab: Crontab) -> Outcome:
     """Do the act and return its outcome, whatever it is."""
     try:
-        return Outcome(act, act.do(crontab))
+        return Outcome(act, act.says(act.do(crontab)))
     except Conflict as error:
         theirs = crontab.tasks_by_id([act.task.id]) if act.task else {}
         return Outcome(act, str(error), error, next(iter(theirs.values()), None))

@@ -257,9 +257,7 @@ class TimelinePane(TasksPane):
         hint = "2027-03-28, tomorrow 09:00, +3d; empty: now"
         self.host.ask_for(f"show which time? ({self._here()})", self._jump, hint=hint)
 
-    def _jump(self, text: str | None) -> None:
-        if text is None:
-            return
+    def _jump(self, text: str) -> None:
         now = self.host.health.now()
         try:
             at = parse_time(text, named_zone(self._here()), now) if text.strip() else now
