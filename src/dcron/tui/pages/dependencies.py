@@ -1,8 +1,9 @@
 """The tab with the tasks that run before and after a task."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -11,7 +12,6 @@ from textual.widgets import Static
 
 from dcron.policy.starting.dependencies import downstream_of, upstream_of
 from dcron.presentation.graph import graph_lines
-from dcron.services.dashboard import Dashboard
 from dcron.services.tasks.rows import TaskRow
 from dcron.tui.table.cells import Cell, cell, last_cell, next_cell, task_status
 from dcron.tui.table.columns import Column, name_column
@@ -37,6 +37,7 @@ class DependenciesPane(WholeListPane):
 
     DEFAULT_CSS = "DependenciesPane Static { height: auto; max-height: 50%; padding: 0 1; }"
     title = "Dependencies"
+    id_of = attrgetter("name")
     nothing = "no task runs before or after this one: @after in a schedule connects tasks"
 
     def __init__(self) -> None:
@@ -73,18 +74,10 @@ class DependenciesPane(WholeListPane):
 
     def refresh_data(self) -> None:
         """Read the tasks of the graph."""
-        if self._graph is not None:
-            super().refresh_data()
-
-    def question(self) -> Callable[[Dashboard], Sequence[Related]]:
-        """Return the question for the tasks of the graph."""
-        name, graph = self._of, self._graph or {}
-        names = sorted(each for each in graph if each != name)
-        return lambda board: _related(name, graph, board.rows_by_name(names))
-
-    def id_of(self, row: Related) -> str:
-        """Return the name of the task."""
-        return row.name
+        name, graph = self._of, self._graph
+        if graph is not None:
+            names = sorted(each for each in graph if each != name)
+            self.ask("rows", lambda board: _related(name, graph, board.rows_by_name(names)), self.take)
 
     def subject_of(self, row: Related, kind: str) -> str:
         """Return the name of the task."""

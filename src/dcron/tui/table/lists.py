@@ -1,7 +1,8 @@
 """Tables whose rows are all read at once, and tables that are read page by page."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from dcron.services.dashboard import Dashboard
@@ -18,19 +19,15 @@ class WholeListPane(TablePane):
     """What the rows are sorted by, for each order."""
     nothing: ClassVar[str]
     """The text for no rows."""
+    read: "staticmethod[[Dashboard], Sequence[Any]]"
+    """Read all rows."""
+    id_of: attrgetter[Any]
+    """Return what identifies a row."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: Sequence[Any] = ()
         """The rows that were read."""
-
-    def question(self) -> Callable[[Dashboard], Sequence[Any]]:
-        """Return the question for all rows."""
-        raise NotImplementedError
-
-    def id_of(self, row: Any) -> Hashable:
-        """Return what identifies a row."""
-        raise NotImplementedError
 
     def is_trouble(self, row: Any, now: datetime) -> bool:
         """Return whether the row is among those for errors only."""
@@ -38,7 +35,7 @@ class WholeListPane(TablePane):
 
     def refresh_data(self) -> None:
         """Read all rows."""
-        self.ask("rows", self.question(), self.take)
+        self.ask("rows", self.read, self.take)
 
     def reload(self) -> None:
         """Sort the rows again."""

@@ -1,8 +1,9 @@
 """The view of the open alerts: what is wrong now, by kind."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -25,6 +26,8 @@ class AlertsPane(WholeListPane):
         Binding("l", "log", "log", id="alerts.log"),
     ]
     title = "Alerts"
+    read = staticmethod(Dashboard.alerts)
+    id_of = attrgetter("alert.id")
     nothing = "nothing is wrong: there are no open alerts"
     sort_keys: ClassVar = {
         "kind": lambda row, _: (words.word(row.alert.kind), -row.alert.id),
@@ -49,14 +52,6 @@ class AlertsPane(WholeListPane):
             Column("known", "known to", 9, _known, rank=3, most=20, from_width=70),
             Column("cause", "cause", 16, _cause, rank=2, grows=True, from_width=56),
         )
-
-    def question(self) -> Callable[[Dashboard], Sequence[AlertFacts]]:
-        """Return the question for the open alerts."""
-        return lambda board: board.alerts()
-
-    def id_of(self, row: AlertFacts) -> int:
-        """Return the number of the alert."""
-        return row.alert.id
 
     def is_trouble(self, row: AlertFacts, now: datetime) -> bool:
         """Return whether the alert is not acknowledged."""

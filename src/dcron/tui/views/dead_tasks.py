@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -34,6 +35,7 @@ class DeadTasksPane(WholeListPane):
         Binding("v", "view", "task", id="dead.view_task"),
     ]
     title = "Dead"
+    id_of = attrgetter("task_id")
     nothing = "no dead letters"
     fields = RUN_TERMS
     sort_keys: ClassVar = {
@@ -99,10 +101,6 @@ class DeadTasksPane(WholeListPane):
             self.take(found)
 
         self.ask("rows", read, take)
-
-    def id_of(self, row: DeadTask) -> int:
-        """Return the id of the task."""
-        return row.task_id
 
     def copied(self) -> str | None:
         """Return the name of the task."""

@@ -1,8 +1,9 @@
 """The view of the fleet: slots, queues and starts of all nodes, and the state, load and clock of each."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -35,6 +36,8 @@ class NodesPane(WholeListPane):
         Binding("u", "undrain", "undrain", id="nodes.undrain"),
     ]
     title = "Nodes"
+    read = staticmethod(Dashboard.nodes)
+    id_of = attrgetter("id")
     nothing = "no agents yet: start `dcron agent` on each server"
     sort_keys: ClassVar = {
         "state": lambda node, now: (node.state(now) not in LIVING, node.id),
@@ -84,9 +87,27 @@ class NodesPane(WholeListPane):
             Column("since", "since", 8, _since, right=True, rank=4, order="since"),
             Column("pid", "pid", 7, lambda node, _: Cell(str(node.pid)), right=True, rank=5),
             Column("version", "version", 8, lambda node, _: cell(node.version), rank=6),
-            Column("tags", "tags", 12, _tags, rank=7, most=30, fits=True, from_width=90),
+            Column(
+                "tags",
+                "tags",
+                12,
+                lambda node, _: cell(" ".join(node.tags)),
+                rank=7,
+                most=30,
+                fits=True,
+                from_width=90,
+            ),
             Column("host", "host", 12, lambda node, _: cell(node.host), rank=8, most=24, from_width=100),
-            Column("account", "account", 8, _account, rank=9, most=16, grows=True, from_width=110),
+            Column(
+                "account",
+                "account",
+                8,
+                lambda node, _: cell(humanize.accounts(node)),
+                rank=9,
+                most=16,
+                grows=True,
+                from_width=110,
+            ),
         )
 
     def _slots(self, node: Node, now: datetime) -> Cell:
@@ -94,14 +115,6 @@ class NodesPane(WholeListPane):
             seconds = (now - node.unheard_since).total_seconds()
             return Cell(f"{node.unheard} unheard {humanize.rough_span(seconds)}", "lost")
         return slots_cell(node.used_slots, node.slots, unicode=self.host.settings.unicode)
-
-    def question(self) -> Callable[[Dashboard], Sequence[Node]]:
-        """Return the question for all nodes. There are as many as servers."""
-        return lambda board: board.nodes()
-
-    def id_of(self, row: Node) -> str:
-        """Return the id of the node."""
-        return row.id
 
     def is_trouble(self, row: Node, now: datetime) -> bool:
         """Return whether the node is late or dead, or its clock is off."""
@@ -163,11 +176,3 @@ def _clock(node: Node, now: datetime) -> Cell:
 
 def _since(node: Node, now: datetime) -> Cell:
     return Cell(humanize.rough_span((now - node.started_at).total_seconds()))
-
-
-def _account(node: Node, now: datetime) -> Cell:
-    return cell(humanize.accounts(node))
-
-
-def _tags(node: Node, now: datetime) -> Cell:
-    return cell(" ".join(getattr(node, "tags", ())))
