@@ -203,7 +203,65 @@ class Choose(Dialog[str | None]):
         return Content("\n").join(lines)
 
 
-class NoticeDialog(Dialog[None]):
+class ReadDialog(Dialog[None]):
+    """A text to read, to scroll and to search. The widget `.read` shows it."""
+
+    AT_ONCE = None
+    SCROLLS = ".dialog"
+    """The widget that scrolls."""
+    NEXT_HIT: ClassVar[str]
+    """The binding that goes to the next hit."""
+
+    def __init__(self, content: Content) -> None:
+        super().__init__()
+        self._content = content
+        self._sought = ""
+        self._hit = -1
+        """The line of the last hit."""
+
+    @property
+    def host(self) -> Host:
+        """The app."""
+        return cast("Host", self.app)
+
+    @property
+    def read(self) -> Static:
+        """The text."""
+        return self.query_one(".read", Static)
+
+    def show(self, content: Content) -> None:
+        """Show another text."""
+        self._content = content
+        self.read.update(with_hits(content, self._sought))
+
+    def action_search(self) -> None:
+        """Ask for a text and show where it is."""
+
+        def search(text: str) -> None:
+            self._sought, self._hit = text, -1
+            self.show(self._content)
+            self.action_hit(1)
+
+        hint = with_keys(self, f"{{{self.NEXT_HIT}}} shows the next one")
+        self.host.ask_for("search for", search, hint=hint)
+
+    def action_hit(self, by: int) -> None:
+        """Scroll to the next or the previous line with a hit."""
+        lines = self._content.wrap(self.read.content_size.width)
+        found = (number for number, line in enumerate(lines) if hits(line.plain, self._sought))
+        line = next_line(found, self._hit, by)
+        if line is None:
+            self.notify(nothing_found(self._sought), markup=False)
+            return
+        self._hit = line
+        top = self.read.virtual_region.y + line - LINES_ABOVE
+        self.query_one(self.SCROLLS).scroll_to(y=max(0, top), animate=False)
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one(self.SCROLLS).scroll_relative(y=by, animate=False)
+
+
+class NoticeDialog(ReadDialog):
     """A text to read. It may change with the time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -219,17 +277,13 @@ class NoticeDialog(Dialog[None]):
         Binding("pagedown,ctrl+d", "scroll(10)", "page down", id="notice.page_down", show=False),
         Binding("pageup,ctrl+u", "scroll(-10)", "page up", id="notice.page_up", show=False),
     ]
-    AT_ONCE = None
+    NEXT_HIT = "notice.next_hit"
 
     def __init__(self, heading: str, text: Callable[[], Content]) -> None:
         """`text` is called every second."""
-        super().__init__()
+        super().__init__(text())
         self._heading = heading
         self._text = text
-        self._content = text()
-        self._sought = ""
-        self._hit = -1
-        """The line of the last hit."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
@@ -243,41 +297,7 @@ class NoticeDialog(Dialog[None]):
     def _tick(self) -> None:
         content = self._text()
         if not content.is_same(self._content):
-            self._content = content
-            self._draw()
-
-    def _draw(self) -> None:
-        self._read.update(with_hits(self._content, self._sought))
-
-    @property
-    def _read(self) -> Static:
-        return self.query_one(".read", Static)
-
-    def action_search(self) -> None:
-        """Ask for a text and show where it is."""
-
-        def search(text: str) -> None:
-            self._sought, self._hit = text, -1
-            self._draw()
-            self.action_hit(1)
-
-        hint = with_keys(self, "{notice.next_hit} shows the next one")
-        cast("Host", self.app).ask_for("search for", search, hint=hint)
-
-    def action_hit(self, by: int) -> None:
-        """Scroll to the next or the previous line with a hit."""
-        lines = self._content.wrap(self._read.content_size.width)
-        found = (number for number, line in enumerate(lines) if hits(line.plain, self._sought))
-        line = next_line(found, self._hit, by)
-        if line is None:
-            self.notify(nothing_found(self._sought), markup=False)
-            return
-        self._hit = line
-        top = self._read.virtual_region.y + line - LINES_ABOVE
-        self.query_one(".dialog").scroll_to(y=max(0, top), animate=False)
-
-    def action_scroll(self, by: int) -> None:
-        self.query_one(".dialog").scroll_relative(y=by, animate=False)
+            self.show(content)
 
 
 class HelpDialog(NoticeDialog):

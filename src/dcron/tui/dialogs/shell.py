@@ -1,16 +1,14 @@
 """Run a verb of the command line from the prompt, and show what it prints."""
 
 import os
-import re
 import shlex
 import subprocess
 import sys
 import threading
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, ClassVar, cast
+from typing import IO, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -19,11 +17,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from dcron.errors import UsageError
-from dcron.tui.dialogs.modals import Dialog, heading, key_line
-from dcron.tui.dialogs.text_search import hits, next_line, nothing_found, with_hits
+from dcron.tui.dialogs.modals import ReadDialog, heading, key_line
 from dcron.tui.host import Host
 from dcron.tui.keys.hints import fitting_hints
-from dcron.tui.keys.keynames import with_keys
 from dcron.values.safe_text import safe_lines
 
 MOST_BYTES = 256 * 1024
@@ -65,7 +61,7 @@ def run_verb(host: Host, verb: str, text: str, *, writes: bool) -> None:
         host.confirm(f"run {shlex.join(['dcron', *words])}", [], go)
 
 
-class OutputDialog(Dialog[None]):
+class OutputDialog(ReadDialog):
     """Runs a command and shows what it prints. Leaving it stops the command."""
 
     DEFAULT_CSS = """
@@ -91,24 +87,16 @@ class OutputDialog(Dialog[None]):
         Binding("y", "copy('output')", "copy the output", id="output.copy"),
         Binding("Y", "copy('command')", "copy the command", id="output.copy_command"),
     ]
-    AT_ONCE = None
+    SCROLLS = "VerticalScroll"
+    NEXT_HIT = "output.next_hit"
 
     def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
         """Run dcron with these words and with this addition to the environment."""
-        super().__init__()
+        super().__init__(Content(""))
         self._command = shlex.join(["dcron", *words])
         self._words = words
         self._environment = environment
-        self._output = ""
-        self._sought = ""
-        self._hit = -1
-        """The line of the last hit."""
         self._started: subprocess.Popen[bytes] | None = None
-
-    @property
-    def host(self) -> Host:
-        """The app."""
-        return cast("Host", self.app)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
@@ -163,47 +151,19 @@ class OutputDialog(Dialog[None]):
 
     def _show(self, text: str) -> None:
         if self.is_attached:
-            self._output = safe_lines(text.rstrip("\n")) or "it has printed nothing"
-            self.query_one(".read", Static).set_class(_is_table(self._output), "-table")
-            self._draw()
-
-    def _draw(self) -> None:
-        """Draw the output with the hits."""
-        self.query_one(".read", Static).update(with_hits(Content(self._output), self._sought))
-
-    def action_scroll(self, by: int) -> None:
-        self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+            output = safe_lines(text.rstrip("\n")) or "it has printed nothing"
+            self.read.set_class(_is_table(output), "-table")
+            self.show(Content(output))
 
     def action_sideways(self, by: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(x=by, animate=False)
 
     def action_wrap(self) -> None:
-        self.query_one(".read", Static).toggle_class("-table")
+        self.read.toggle_class("-table")
 
     def action_end(self, is_last: bool) -> None:
         scroll = self.query_one(VerticalScroll)
         (scroll.scroll_end if is_last else scroll.scroll_home)(animate=False)
-
-    def action_search(self) -> None:
-        """Ask for a text and show where it is."""
-
-        def search(text: str) -> None:
-            self._sought, self._hit = text, -1
-            self._draw()
-            self.action_hit(1)
-
-        self.host.ask_for("search for", search, hint=with_keys(self, "{output.next_hit} shows the next one"))
-
-    def action_hit(self, by: int) -> None:
-        """Scroll to the next or the previous line with a hit."""
-        found = [start for start, _ in hits(self._output, self._sought)]
-        breaks = [match.start() for match in re.finditer("\n", self._output)]
-        line = next_line((bisect_left(breaks, start) for start in found), self._hit, by)
-        if line is None:
-            self.notify(nothing_found(self._sought), markup=False)
-            return
-        self._hit = line
-        self.query_one(VerticalScroll).scroll_to(y=max(0, self._hit - 2), animate=False)
 
     def action_save(self) -> None:
         """Write the output to a new file."""
@@ -218,7 +178,7 @@ class OutputDialog(Dialog[None]):
             path = Path(name.strip()).expanduser()
             try:
                 with path.open("x", encoding="utf-8") as file:
-                    file.write(self._output + "\n")
+                    file.write(self._content.plain + "\n")
             except OSError as refused:
                 self._ask_for_file(name, f"\nnot saved: {path}: {refused.strerror}")
             else:
@@ -227,7 +187,7 @@ class OutputDialog(Dialog[None]):
         self.host.ask_for(f"save the output in a new file{error}", save, hint="Enter saves it", text=typed)
 
     def action_copy(self, what: str) -> None:
-        text = self._output if what == "output" else self._command
+        text = self._content.plain if what == "output" else self._command
         self.app.copy_to_clipboard(text)
         self.notify(f"copied {'the output' if what == 'output' else self._command}", markup=False)
 

@@ -1,6 +1,6 @@
 """The themes: a dark and a light one, each for terminals with 16 million, 256 and 16 colours."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from rich.console import Console
@@ -40,96 +40,62 @@ track             #3a4657  #c3ccd9  #444444  #cdcdcd
 """
 """The colours of each theme. Rich draws those for 256 colours as one of about the same tint, and most others
 as blue: reduced by itself, a grey panel is navy, and the row of the cursor has the colour of the panel."""
+_TERMINAL = """
+                         ansi            ansi-light
+primary                  cyan            blue
+secondary                bright_cyan     blue
+accent                   magenta         magenta
+warning                  yellow          magenta
+error                    bright_red      red
+success                  green           default
+foreground               default         default
+background               default         default
+surface                  default         default
+panel                    default         default
+scrollbar                bright_black    bright_black
+scrollbar-hover          bright_black    bright_black
+scrollbar-active         cyan            blue
+row-cursor               default         default
+row-cursor-idle          default         default
+heat-1                   magenta         blue
+heat-2                   magenta         blue
+heat-3                   bright_magenta  magenta
+heat-4                   bright_magenta  magenta
+bar                      green           green
+track                    bright_black    bright_black
+on-primary               black           bright_white
+block-cursor-background  cyan            blue
+block-cursor-foreground  black           bright_white
+ansi-background          black           white
+ansi-foreground          white           black
+"""
+"""The terminal's own colours. On black, dark blue and dark red are hard to read; on white, green, cyan and
+yellow are. The style sheet draws the row of the cursor in reverse."""
 _OWN = tuple(line.split()[0] for line in _PALETTES.splitlines()[2:12])
 """The colours that Textual has fields for; the others are variables."""
 
 
-def _theme(name: str, column: int) -> Theme:
-    """Return the theme of a column of the palettes."""
-    rows = (line.split() for line in _PALETTES.splitlines()[2:])
-    colours = {role: colours[column] for role, *colours in rows}
-    ground, raised = colours["background"], colours["surface"]
-    own = {role: colours.pop(role) for role in _OWN}
-    colours |= {"scrollbar-background": ground, "scrollbar-active": own["primary"], "on-primary": ground}
-    colours |= {"scrollbar-background-hover": raised, "scrollbar-background-active": raised}
-    if name.endswith("256"):
-        colours["block-cursor-blurred-background"] = colours["row-cursor"]
-    return Theme(name=f"dcron-{name}", dark=name.startswith("dark"), **own, variables=colours)  # type: ignore[arg-type]
+def _themes(palettes: str, prefix: str) -> Iterator[Theme]:
+    """Yield the theme of each column."""
+    names, *rows = (line.split() for line in palettes.splitlines()[1:])
+    for column, name in enumerate(names):
+        colours = {role: prefix + each[column] for role, *each in rows}
+        ground, raised = colours["background"], colours["surface"]
+        own = {role: colours.pop(role) for role in _OWN}
+        colours |= {"scrollbar-background": ground, "scrollbar-background-hover": raised}
+        colours |= {"scrollbar-background-active": raised}
+        if prefix:
+            own["boost"] = ground
+        else:
+            colours |= {"scrollbar-active": own["primary"], "on-primary": ground}
+        if name.endswith("256"):
+            colours["block-cursor-blurred-background"] = colours["row-cursor"]
+        is_dark = "light" not in name
+        yield Theme(f"dcron-{name}", dark=is_dark, ansi=bool(prefix), variables=colours, **own)  # type: ignore[arg-type]
 
 
-DARK, LIGHT, DARK_256, LIGHT_256 = (
-    _theme(name, column) for column, name in enumerate(_PALETTES.splitlines()[1].split())
-)
-_OF_TERMINAL: Mapping[str, str] = {
-    **dict.fromkeys(("row-cursor", "row-cursor-idle"), "ansi_default"),
-    "scrollbar": "ansi_bright_black",
-    "scrollbar-hover": "ansi_bright_black",
-    "scrollbar-background": "ansi_default",
-    "scrollbar-background-hover": "ansi_default",
-    "scrollbar-background-active": "ansi_default",
-    "bar": "ansi_green",
-    "track": "ansi_bright_black",
-}
-"""The terminal's own colours. The style sheet draws the row of the cursor in reverse."""
-ANSI = Theme(
-    name="dcron-ansi",
-    ansi=True,
-    primary="ansi_cyan",
-    secondary="ansi_bright_cyan",
-    accent="ansi_magenta",
-    warning="ansi_yellow",
-    error="ansi_bright_red",
-    success="ansi_green",
-    foreground="ansi_default",
-    background="ansi_default",
-    surface="ansi_default",
-    panel="ansi_default",
-    boost="ansi_default",
-    variables={
-        **_OF_TERMINAL,
-        "ansi-background": "ansi_black",
-        "ansi-foreground": "ansi_white",
-        "scrollbar-active": "ansi_cyan",
-        "block-cursor-background": "ansi_cyan",
-        "block-cursor-foreground": "ansi_black",
-        "on-primary": "ansi_black",
-        "heat-1": "ansi_magenta",
-        "heat-2": "ansi_magenta",
-        "heat-3": "ansi_bright_magenta",
-        "heat-4": "ansi_bright_magenta",
-    },
-)
-"""Without dark blue and dark red: they are hard to read on black."""
-ANSI_LIGHT = Theme(
-    name="dcron-ansi-light",
-    ansi=True,
-    dark=False,
-    primary="ansi_blue",
-    secondary="ansi_blue",
-    accent="ansi_magenta",
-    warning="ansi_magenta",
-    error="ansi_red",
-    success="ansi_default",
-    foreground="ansi_default",
-    background="ansi_default",
-    surface="ansi_default",
-    panel="ansi_default",
-    boost="ansi_default",
-    variables={
-        **_OF_TERMINAL,
-        "ansi-background": "ansi_white",
-        "ansi-foreground": "ansi_black",
-        "scrollbar-active": "ansi_blue",
-        "block-cursor-background": "ansi_blue",
-        "block-cursor-foreground": "ansi_bright_white",
-        "on-primary": "ansi_bright_white",
-        "heat-1": "ansi_blue",
-        "heat-2": "ansi_blue",
-        "heat-3": "ansi_magenta",
-        "heat-4": "ansi_magenta",
-    },
-)
-"""Without texts in green, cyan or yellow: they are hard to read on white."""
+DARK, LIGHT, DARK_256, LIGHT_256 = _themes(_PALETTES, "")
+ANSI, ANSI_LIGHT = _themes(_TERMINAL, "ansi_")
 
 
 def _painted(theme: Theme, name: str, ground: str, text: str) -> Theme:
