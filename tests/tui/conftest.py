@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from dcron.tui import host
 from dcron.tui.dialogs import modals
 from dcron.tui.keys import input_queue
-from dcron.tui.reads import requests
 from tests.support.patience import PATIENCE
 from tests.support.tui import Stage
 
@@ -33,7 +33,7 @@ def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys and changes wait for an answer as long as a busy machine needs."""
     monkeypatch.setattr(input_queue, "LONGEST", PATIENCE)
-    monkeypatch.setattr(requests, "EXPIRY", PATIENCE)
+    monkeypatch.setattr(host, "EXPIRY", PATIENCE)
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from dcron.database import open_database
 from dcron.errors import DatabaseError, DatabaseReplaced, DcronError, NotFound
 from dcron.services.crontab import Crontab
 from dcron.store.runs.rows import RunFilter
-from dcron.tui.reads import health, requests
+from dcron.tui import host
+from dcron.tui.reads import health
 from dcron.tui.reads.database_thread import DatabaseThread
 from dcron.tui.reads.health import Health
 from tests.support.patience import PATIENCE, until
@@ -315,7 +316,7 @@ async def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.add("backup")
-    monkeypatch.setattr(requests, "EXPIRY", 0.0)
+    monkeypatch.setattr(host, "EXPIRY", 0.0)
     async with stage.screen() as screen:
         await screen.press("r", shows="was not done: the database was away")
     assert len(stage.crontab.runs(RunFilter(), 10)) == 1

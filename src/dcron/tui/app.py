@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import events
 from textual.app import App
@@ -13,12 +13,11 @@ from textual.filter import LineFilter, Monochrome, NoColor
 from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
-from dcron.errors import DcronError
 from dcron.model import Node
 from dcron.tui.frame.main_screen import MainScreen
 from dcron.tui.frame.messages import MessagingApp
 from dcron.tui.frame.refresher import Refresher
-from dcron.tui.host import Host
+from dcron.tui.keys.input_queue import IMPATIENT
 from dcron.tui.keys.keynames import key_name
 from dcron.tui.look.ascii_filter import AsciiFilter, WholeCellScrollBar
 from dcron.tui.look.colours import OWN_THEMES, theme_name
@@ -29,7 +28,6 @@ from dcron.tui.look.theme import CSS
 from dcron.tui.reads.connections import Connections
 from dcron.tui.reads.database_thread import DatabaseThread
 from dcron.tui.reads.health import Health
-from dcron.tui.reads.requests import Requests
 from dcron.tui.table.cells import ASCII_SIGNS, UNICODE_SIGNS
 from dcron.tui.table.pane import Pane
 from dcron.values.safe_text import safe
@@ -37,9 +35,8 @@ from dcron.values.safe_text import safe
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
     from dcron.services.dashboard import Counts, Dashboard
-    from dcron.tui.reads.acts import Act, Outcome
+    from dcron.tui.reads.acts import Outcome
 
-T = TypeVar("T")
 TICK = 1.0
 TYPING_SECONDS = 1.0
 """Seconds after a key in which the rows keep their order."""
@@ -51,7 +48,7 @@ def _palette() -> Any:
     return Commands
 
 
-class DcronApp(MessagingApp[Exception]):
+class DcronApp(MessagingApp):
     """`dcron tui`. Returns the error that ended it, or None."""
 
     CSS = CSS
@@ -86,7 +83,6 @@ class DcronApp(MessagingApp[Exception]):
             "writes", self._connections.crontab, self.call_later
         )
         self._refresher = Refresher(self)
-        self._requests = Requests(self.reads, self.writes)
         self._key_at = 0.0
         self.main = MainScreen(lambda: self._refresher.status, self._start)
         self._ascii = AsciiFilter()
@@ -161,37 +157,15 @@ class DcronApp(MessagingApp[Exception]):
         return self.main.page is not None and self.main.is_current
 
     def redraw_header(self) -> None:
-        """Draw the header and the tabs again."""
         if self.main.is_mounted:
             self.main.redraw_header()
 
     def redraw_tabs(self) -> None:
-        """Draw the tabs again."""
         self.main.redraw_tabs()
 
-    # The database, for views, forms and dialogs -----------------------------------------------------
-
-    def fetch(self, question: "Callable[[Dashboard], T]", receive: Callable[[T], None]) -> None:
-        """Ask the database and go on with the answer; keys wait for it. An error is reported."""
-
-        def refused(error: DcronError) -> None:
-            self.forget_typed()  # the keys were for what does not open
-            self.report_error(error)
-
-        if not self.reports_lost():
-            self._requests.fetch(question, receive, refused)
-
-    def write(
-        self,
-        work: "Callable[[Crontab], T]",
-        receive: Callable[[T], None],
-        refuse: Callable[[DcronError], None],
-    ) -> None:
-        """Call a service and go on with the result or the error; keys wait for it."""
-        self._requests.write(work, receive, refuse)
+    # Acts -------------------------------------------------------------------------------------------
 
     def may_act(self, things: Sequence[object]) -> bool:
-        """Return whether there is something to act on and acting is allowed; report why not."""
         if self.settings.readonly:
             self.report("read-only: dcron tui was started with --readonly", error=True)
             return False
@@ -201,23 +175,7 @@ class DcronApp(MessagingApp[Exception]):
             return False
         return not self.reports_lost()
 
-    @property
-    def own_batches(self) -> Sequence[str]:
-        """The batches of the acts of this session, the last one last."""
-        return self._requests.own_batches
-
-    def act(self, acts: "Sequence[Act]") -> None:
-        """Do these in the background and report the outcomes."""
-        if not self.may_act(acts):
-            return
-        if not any(act.needs_consent for act in acts):
-            self._requests.act(acts, self.report_outcomes)
-            return
-        question = acts[0].title + (f", and {len(acts) - 1:,} more" if len(acts) > 1 else "")
-        self.ask_if_protected(question, lambda: self._requests.act(acts, self.report_outcomes))
-
     def report_outcomes(self, outcomes: "Sequence[Outcome]") -> None:
-        """Report what was done, with command lines, and what was not."""
         from dcron.tui.actions import outcomes as reports
 
         self._refresher.count_at_next_change()
@@ -227,8 +185,6 @@ class DcronApp(MessagingApp[Exception]):
     # Views ------------------------------------------------------------------------------------------
 
     def open_log(self, run_id: int) -> None:
-        """Show the output of a run."""
-
         def show(crontab: "Crontab") -> None:
             from dcron.services.log import RunLog
             from dcron.tui.log.screen import LogScreen
@@ -237,67 +193,39 @@ class DcronApp(MessagingApp[Exception]):
 
         self.fetch(lambda _: self._connections.crontab(), show)
 
-    def open_runs(
-        self,
-        title: str,
-        *,
-        task_id: int | None = None,
-        node_id: str | None = None,
-        node_since: datetime | None = None,
-    ) -> None:
-        """Show the runs of a task or of a node, inside the present view."""
-        from dcron.tui.views.runs import RunsPane
-
-        self.main.drill(RunsPane(task_id, node_id, node_since, title))
-
     def open_pane(self, pane: Widget) -> None:
-        """Show a pane, inside the present view."""
         self.main.drill(cast("Pane", pane))
 
-    def open_history(self, name: str | None = None) -> None:
-        """Show the changes of a task, or all changes, inside the present view."""
-        from dcron.tui.history.pane import HistoryPane
-
-        self.main.drill(HistoryPane(name))
-
     def open_task(self, task_id: int, name: str) -> None:
-        """Show the page of a task, inside the present view."""
         from dcron.tui.pages.task import TaskPage
 
         self.main.drill(TaskPage(task_id, name))
 
     def open_node(self, node: Node) -> None:
-        """Show the page of a node, inside the present view."""
         from dcron.tui.pages.node import NodePage
 
         self.main.drill(NodePage(node))
 
     def show_view(self, name: str, *, from_top: bool = False) -> None:
-        """Show the view of this name; `from_top`, without what was opened inside it."""
         self.main.show_view(name, from_top=from_top)
 
     def subject(self, kind: str) -> str:
-        """Return the `task`, `run` or `node` under the cursor; empty if there is none."""
         panes = (self.main.pane, self.main.page)
         return next(filter(None, (pane.subject(kind) for pane in panes if pane)), "")
 
     def filter_rows(self, text: str) -> None:
-        """Filter the present view. Raises UsageError."""
         if self.main.pane:
             self.main.pane.set_filter(text)
             self.redraw_header()
 
     def sort_orders(self) -> Sequence[str]:
-        """Return the orders of the present view."""
         return self.main.pane.orders if self.main.pane else ()
 
     def sort_rows(self, order: str) -> None:
-        """Sort the present view by one of its orders."""
         if self.main.pane:
             self.main.pane.sort_by(order)
 
     def set_theme(self, name: str) -> None:
-        """Use one of THEMES."""
         self.theme = theme_name(name, self.settings.colours)
 
     def action_leave_for_command(self) -> None:
@@ -308,14 +236,12 @@ class DcronApp(MessagingApp[Exception]):
             self.start_command("")
 
     def start_command(self, text: str) -> None:
-        """Open the prompt with a command to complete."""
         self.main.action_command(text)
 
     # Keys -------------------------------------------------------------------------------------------
 
     @property
     def is_typing(self) -> bool:
-        """Whether a key was pressed within the last second; rows should keep their order then."""
         return time.monotonic() - self._key_at < TYPING_SECONDS
 
     async def on_event(self, event: events.Event) -> None:
@@ -324,8 +250,8 @@ class DcronApp(MessagingApp[Exception]):
             return  # the focus stays where it is
         if isinstance(event, events.Key) and not event.is_forwarded:
             self._key_at = time.monotonic()
-            if event is self._current and self._requests.is_fetching and event.key == "escape":
-                self._requests.cancel_fetch()
+            if event is self._current and self.fetching_since is not None and event.key == "escape":
+                self.cancel_fetch()
                 return
         if isinstance(event, events.Paste) and CommandPalette.is_open(cast("App[object]", self)):
             event.text = safe(event.text)  # the input of the palette is Textual's own
@@ -338,9 +264,9 @@ class DcronApp(MessagingApp[Exception]):
         """
         if not isinstance(event, events.Key | events.Paste):
             return False
-        if self._requests.is_fetching:
-            return not (self._requests.takes_long and self.ends_waiting(event))
-        if self._requests.is_writing:
+        if (since := self.fetching_since) is not None:
+            return not (time.monotonic() - since >= IMPATIENT and self.ends_waiting(event))
+        if self.writing:
             return not self.ends_waiting(event)
         if CommandPalette.is_open(cast("App[object]", self)):
             return any(not each.is_finished for each in self.workers if each.node is self.screen)
@@ -385,8 +311,3 @@ class DcronApp(MessagingApp[Exception]):
     def get_system_commands(self, screen: Any) -> Any:
         """Return none of Textual's own commands."""
         return ()
-
-
-def _as_host(app: DcronApp) -> Host:
-    """Let the type checker compare the app with the protocol."""
-    return app

@@ -12,11 +12,14 @@ from dcron.services.name_prefix import NotExact
 from dcron.tui.actions import alerts, freezes, nodes, runs, tasks
 from dcron.tui.actions.why import explain
 from dcron.tui.dialogs.shell import run_verb
+from dcron.tui.history.pane import HistoryPane
 from dcron.tui.host import Host
 from dcron.tui.keys.completion import MOST_NAMES, Completion, among
 from dcron.tui.look.colours import THEMES
 from dcron.tui.table.filters import complete_from_database, node_names
 from dcron.tui.views import VIEWS
+from dcron.tui.views.dead import DeadPane
+from dcron.tui.views.runs import RunsPane
 from dcron.values.similar import did_you_mean
 
 
@@ -71,7 +74,8 @@ def _runs(host: Host, name: str) -> None:
         host.show_view("runs")
         return
     host.fetch(
-        lambda board: board.crontab.find(name), lambda task: host.open_runs(task.name, task_id=task.id)
+        lambda board: board.crontab.find(name),
+        lambda task: host.open_pane(RunsPane(task.id, title=task.name)),
     )
 
 
@@ -80,8 +84,6 @@ def _dead(host: Host, which: str) -> None:
         raise UsageError(f"dead takes {' or '.join(DEAD_WORDS)}; without a word it shows them by task")
     host.show_view("dead", from_top=True)
     if which:
-        from dcron.tui.views.dead import DeadPane
-
         host.open_pane(DeadPane())
 
 
@@ -92,7 +94,7 @@ def _events(host: Host, _: str) -> None:
 
 def _history(host: Host, name: str) -> None:
     if not name:
-        host.open_history()
+        host.open_pane(HistoryPane())
         return
 
     def whole_name(board: Dashboard) -> str:
@@ -100,7 +102,7 @@ def _history(host: Host, name: str) -> None:
             return board.crontab.find(name).name
         return board.crontab.exact_task_id(name)[1]  # it may be removed
 
-    host.fetch(whole_name, host.open_history)
+    host.fetch(whole_name, lambda found: host.open_pane(HistoryPane(found)))
 
 
 def _page(host: Host, name: str) -> None:

@@ -1,58 +1,20 @@
-"""Messages and questions: an app that reports to the person, and asks."""
+"""Questions: an app with dialogs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from textual.content import Content
 
-from dcron.errors import DcronError
-from dcron.tui.keys.input_queue import OrderedApp, Result
+from dcron.tui.host import Host
 from dcron.tui.keys.keynames import key_of
-from dcron.tui.look.settings import TuiSettings
-from dcron.tui.reads.health import Health
-from dcron.values.safe_text import safe, safe_lines
-
-ERROR_SECONDS = 12.0
+from dcron.values.safe_text import safe
 
 
-class MessagingApp(OrderedApp[Result]):
-    """An app with toasts and dialogs."""
+class MessagingApp(Host):
+    """An app with dialogs."""
 
-    settings: TuiSettings
-    health: Health
     _has_agreed = False
     """Whether the answer to `confirm` in a protected context is being acted on."""
-
-    def report(self, text: str, *, error: bool = False) -> None:
-        """Show a text for some seconds. It is made inert here."""
-        self.notify(
-            safe_lines(text),
-            severity="error" if error else "information",
-            timeout=ERROR_SECONDS if error else 5.0,
-            markup=False,
-        )
-
-    def copy(self, text: str) -> None:
-        """Put a text, made inert, into the clipboard of the terminal."""
-        self.copy_to_clipboard(safe_lines(text))
-        self.report(f"copied {text}")
-
-    def report_error(self, error: DcronError) -> None:
-        """Show an error for some seconds."""
-        self.report(str(error), error=True)
-
-    def reports_lost(self) -> bool:
-        """Return whether the database is lost, and report it: nothing is kept for later."""
-        error = self.health.error
-        if error:
-            text = f"nothing was done: {error}"
-            if not self._shows(text):
-                self.report(text, error=True)
-        return error is not None
-
-    def _shows(self, text: str) -> bool:
-        """Return whether a message with this text is on the screen still."""
-        return any(each.message == safe_lines(text) for each in self._notifications)
 
     def confirm(
         self,
@@ -61,7 +23,6 @@ class MessagingApp(OrderedApp[Result]):
         go: Callable[[], None],
         leave: Callable[[], None] = lambda: None,
     ) -> None:
-        """Ask a question whose default answer is No. In a protected context, its name must be typed."""
         from dcron.tui.dialogs.modals import Ask, Confirm
 
         lines = [*details, f"on {self.settings.address}"]
@@ -81,7 +42,6 @@ class MessagingApp(OrderedApp[Result]):
         self.push_screen(Ask(asked, hint=f"type {name} and Enter to do it", must_be=name), answered)
 
     def ask_if_protected(self, question: str, go: Callable[[], None]) -> None:
-        """Go on, in a protected context only after its name was typed, for this or for `confirm`."""
         if self._has_agreed or not self.settings.is_protected:
             go()
         else:
@@ -96,10 +56,6 @@ class MessagingApp(OrderedApp[Result]):
         must_be: str | None = None,
         text: str = "",
     ) -> None:
-        """Ask for a text, at first `text`, and go on with it. With `must_be`, Enter takes nothing else.
-
-        In a protected context, its name must be typed after such a text.
-        """
         from dcron.tui.dialogs.modals import Ask
 
         def answered(text: str | None) -> None:
@@ -113,7 +69,6 @@ class MessagingApp(OrderedApp[Result]):
         self.push_screen(Ask(question, text, hint=hint, must_be=must_be), answered)
 
     def choose(self, question: str, choices: Sequence[str], done: Callable[[str], None]) -> None:
-        """Let one of a few words be chosen."""
         from dcron.tui.dialogs.modals import Choose
 
         self.push_screen(Choose(question, choices), lambda chosen: done(chosen) if chosen else None)
@@ -123,7 +78,6 @@ class MessagingApp(OrderedApp[Result]):
         self.report(f"{key_of(self, 'app.quit')} quits")
 
     def action_help(self) -> None:
-        """Show the keys."""
         from dcron.tui.dialogs.modals import HelpDialog
         from dcron.tui.frame.help import help_content
 

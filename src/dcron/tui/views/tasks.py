@@ -16,6 +16,7 @@ from dcron.tui.actions import runs, tasks
 from dcron.tui.actions.why import explain
 from dcron.tui.grouping import GroupHead, Grouping, with_heads
 from dcron.tui.history import undoing
+from dcron.tui.history.pane import HistoryPane
 from dcron.tui.keys.keynames import with_keys
 from dcron.tui.table.cells import (
     EMPTY,
@@ -340,7 +341,7 @@ class TasksPane(TablePane):
 
     def action_history(self) -> None:
         if not self._refuses_group() and (task := self._at_cursor()):
-            self.host.open_history(task.name)
+            self.host.open_pane(HistoryPane(task.name))
 
     def action_undo(self) -> None:
         undoing.undo_own_act(self.host)
