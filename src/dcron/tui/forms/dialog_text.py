@@ -10,9 +10,8 @@ from dcron.model import Definition, Task
 from dcron.presentation import next_runs, owned_tasks
 from dcron.presentation.emphasis import Struck
 from dcron.services.changes.text_edits import Changes, ConflictingTask, TaskChange
-from dcron.tui.forms.checking import Moved
+from dcron.tui.forms.checking import Moved, changed_fields
 from dcron.tui.forms.fields import shown
-from dcron.tui.forms.reading import changed_fields
 from dcron.values.safe_text import safe, shorten
 
 LONGEST_VALUE = 300

@@ -20,15 +20,15 @@ from dcron.values.safe_text import safe
 
 
 class Choice(NamedTuple):
-    """A key of a dialog, and the dialog's result for it."""
+    """A key of a dialog, and what it does."""
 
     key: str
-    word: str
-    label: str = ""
-    """What it does; empty for another key to the same result."""
+    label: str
+    """What it does, in words; empty for another key that does the same."""
+    go: Callable[[], None]
 
 
-class Decide(Dialog[str | None]):
+class Decide(Dialog[Choice | None]):
     """A text to read and choices; Esc chooses nothing."""
 
     DEFAULT_CSS = """
@@ -67,7 +67,7 @@ class Decide(Dialog[str | None]):
         for each in self._choices:
             if event.key == each.key.lower() or event.character == each.key:
                 event.stop()
-                self.dismiss(each.word)
+                self.dismiss(each)
                 return
 
     def action_scroll(self, by: int) -> None:
@@ -129,6 +129,19 @@ class Fill(Dialog[list[str] | None]):
 
     def _show_error(self, text: str) -> None:
         self.query_one(".wrong", Static).update(Content(safe(text)))
+
+
+def decide(
+    host: Host,
+    heading: str,
+    text: Content,
+    choices: Sequence[Choice],
+    leaves: str,
+    leave: Callable[[], None] = lambda: None,
+) -> None:
+    """Show a text and let one of the choices be done. `leaves` says what Esc does, and `leave` does it."""
+    dialog = Decide(heading, text, choices, leaves)
+    host.push_screen(dialog, lambda choice: choice.go() if choice else leave())
 
 
 def fill(host: Host, heading: str, questions: Sequence[Question], take: Callable[..., None]) -> None:

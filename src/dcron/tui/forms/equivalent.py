@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 from dcron.fields import BY_NAME, FIELDS, Field
 from dcron.model import Definition
+from dcron.tui.forms.checking import changed_fields
 from dcron.tui.forms.fields import text_of, write
-from dcron.tui.forms.reading import changed_fields
 
 _PLACED = ("schedule", "command", "argv", "name", "timezone")
 

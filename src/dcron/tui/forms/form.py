@@ -23,9 +23,8 @@ from dcron.schedule.calendars import Calendar
 from dcron.services.calendars import Calendars
 from dcron.tui.dialogs.modals import NoticeDialog
 from dcron.tui.forms import checking
-from dcron.tui.forms.checking import CheckResult, Typed
+from dcron.tui.forms.checking import GENERAL, Checked, Typed
 from dcron.tui.forms.fields import texts_of
-from dcron.tui.forms.reading import GENERAL
 from dcron.tui.forms.rows import GroupHeading, Row, group_of, row_of
 from dcron.tui.forms.schedule_preview import draw
 from dcron.tui.host import Host
@@ -102,7 +101,7 @@ class Form(Screen[None]):
         self._others: OtherStarts | None = None
         """The starts of the other tasks, once they are counted."""
         self._number = 0
-        self._result: CheckResult | None = None
+        self._result: Checked | None = None
         self._shown = Content(EMPTY)
         """The preview on the screen."""
         self._pause: Timer | None = None
@@ -201,18 +200,18 @@ class Form(Screen[None]):
         """Return the texts of all fields."""
         return {row.field.name: row.text for row in self.query(Row)}
 
-    def _take(self, result: CheckResult) -> None:
-        if result.typed.number != self._number or self._ask_calendars(result.reading.task):
+    def _take(self, result: Checked) -> None:
+        if result.typed.number != self._number or self._ask_calendars(result.task):
             return
         before, self._result = self._result, result
         self._show_preview()
         if before and before.typed.number == result.typed.number:  # checked again because time has passed
             return
         self._show_errors()
-        self.row("name").show_placeholder("" if result.reading.named else result.reading.task.name)
+        self.row("name").show_placeholder("" if result.named else result.task.name)
         self.settled(result)
 
-    def settled(self, result: CheckResult) -> None:
+    def settled(self, result: Checked) -> None:
         """Go on after all that was typed has been checked."""
 
     def _ask_calendars(self, definition: Definition) -> bool:
@@ -269,7 +268,7 @@ class Form(Screen[None]):
             self.call_after_refresh(row.scroll_visible, animate=False)
 
     def _show_errors(self) -> None:
-        errors = self._result.reading.errors if self._result else {}
+        errors = self._result.errors if self._result else {}
         for row in self.query(Row):
             name = row.field.name
             row.show_error(errors.get(name, "") if name in self.touched else "")
@@ -292,7 +291,7 @@ class Form(Screen[None]):
             pane.query_one(Static).update(drawn)
 
     def _preview(self, width: int, height: int | None) -> Content:
-        if self._result is None or not self._result.reading.task.schedule.strip():
+        if self._result is None or not self._result.task.schedule.strip():
             return Content(EMPTY)
         if self._result.preview is None:
             return Content("no preview until the schedule and its time zone are valid")

@@ -1,6 +1,6 @@
 """Save a form: one call of the service, with the version of the task that was read."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dcron.crontabfile import write
@@ -9,25 +9,18 @@ from dcron.errors import Conflict, NotFound
 from dcron.model import Definition, Task
 from dcron.services.changes.text_edits import ConflictingTask, EditConflict
 from dcron.services.crontab import Crontab
+from dcron.tui.forms.checking import changed_fields
 from dcron.tui.forms.equivalent import add_line, set_line
-from dcron.tui.forms.reading import changed_fields
+from dcron.tui.reads.acts import Outcome, done
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What was saved, and the command line that does the same."""
-
-    message: str
-    command: str
-
-
-def add(crontab: Crontab, definition: Definition, *, named: bool) -> Saved:
+def add(crontab: Crontab, definition: Definition, *, named: bool) -> Outcome:
     """Add a task; a name that was not typed may get a number. Raises UsageError or Refused."""
     task = crontab.add(definition, numbered=not named)
-    return Saved(f"added {task.name}", add_line(replace(definition, name=task.name)))
+    return done(f"added {task.name}", add_line(replace(definition, name=task.name)))
 
 
-def change(crontab: Crontab, task: Task, definition: Definition) -> Saved:
+def change(crontab: Crontab, task: Task, definition: Definition) -> Outcome:
     """Save the fields that differ, if the task is unchanged. Raises UsageError, Refused or EditConflict."""
     changed = {name: getattr(definition, name) for name in changed_fields(task, definition)}
     try:
@@ -36,7 +29,7 @@ def change(crontab: Crontab, task: Task, definition: Definition) -> Saved:
         theirs = crontab.tasks_by_id([task.id]).get(task.id)
         mine = replace(task.definition(), **changed)
         raise EditConflict([ConflictingTask(str(error), theirs, mine)]) from None
-    return Saved(f"changed {definition.name}", set_line(task, definition))
+    return done(f"changed {definition.name}", set_line(task, definition))
 
 
 def keep(definition: Definition) -> Path:

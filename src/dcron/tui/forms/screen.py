@@ -1,8 +1,8 @@
 """The screen on which a task is written: a form that can be saved, with review and conflicts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -11,26 +11,15 @@ from dcron.errors import DatabaseError, DcronError
 from dcron.fields import FIELDS
 from dcron.model import Definition, Task
 from dcron.services.changes.text_edits import ConflictingTask, EditConflict
+from dcron.services.crontab import Crontab
 from dcron.tui.forms import dialog_text, saving
-from dcron.tui.forms.checking import CheckResult
-from dcron.tui.forms.dialogs import Choice, Decide
+from dcron.tui.forms.checking import GENERAL, Checked, changed_fields, merged
+from dcron.tui.forms.dialogs import Choice, decide
 from dcron.tui.forms.equivalent import add_line, set_line
 from dcron.tui.forms.fields import texts_of
 from dcron.tui.forms.form import Form
-from dcron.tui.forms.reading import GENERAL, changed_fields, merged
 from dcron.tui.forms.rows import Row
-from dcron.tui.reads.acts import Act, Outcome
-
-_CONFLICT = (
-    Choice("a", "apply", "apply mine to theirs"),
-    Choice("t", "theirs", "take theirs"),
-    Choice("k", "keep", "keep mine in a file"),
-)
-_GONE = (
-    Choice("a", "apply", "add mine again"),
-    Choice("t", "theirs", "leave it removed"),
-    _CONFLICT[2],
-)
+from dcron.tui.reads.acts import Outcome
 
 
 class TaskForm(Form):
@@ -50,7 +39,7 @@ class TaskForm(Form):
         """Whether the service is saving it."""
         self._is_done = False
 
-    def settled(self, result: CheckResult) -> None:
+    def settled(self, result: Checked) -> None:
         """Open the review if `save` was pressed."""
         if self._saving:
             self._review(result)
@@ -87,10 +76,10 @@ class TaskForm(Form):
     def _is_changed(self) -> bool:
         return self.texts() != self.began_as
 
-    def _review(self, result: CheckResult) -> None:
+    def _review(self, result: Checked) -> None:
         """Show what would be saved, and save it if the person agrees."""
         self._saving = False
-        definition, errors = result.reading.task, result.reading.errors
+        definition, errors = result.task, result.errors
         if errors:
             self._go_to_error(errors)
             return
@@ -99,21 +88,19 @@ class TaskForm(Form):
             return
         before = None if self.is_new else self.base
         warnings = result.preview.warnings if result.preview else ()
-        named = result.reading.named
-        command = set_line(before, definition) if before else add_line(definition, named=named)
+        command = set_line(before, definition) if before else add_line(definition, named=result.named)
         parts = [
             *dialog_text.form_change(before, definition, result.moved, warnings),
             ("", ""),
             (command, "$foreground-muted"),
         ]
         heading = "add this task?" if self.is_new else f"change {self.base.name}?"
-        choices = [Choice("Enter", "save", "saves"), Choice("ctrl+s", "save")]
-        self.app.push_screen(
-            Decide(heading, dialog_text.content(parts), choices, "goes on editing"),
-            lambda word: (
-                self.host.ask_if_protected(heading.rstrip("?"), lambda: self._save(result)) if word else None
-            ),
-        )
+
+        def save() -> None:
+            self.host.ask_if_protected(heading.rstrip("?"), lambda: self._save(result))
+
+        choices = [Choice("Enter", "saves", save), Choice("ctrl+s", "", save)]
+        decide(self.host, heading, dialog_text.content(parts), choices, "goes on editing")
 
     def _go_to_error(self, errors: Mapping[str, str]) -> None:
         first = next((name for name in FIELDS if name in errors), None)
@@ -122,12 +109,12 @@ class TaskForm(Form):
         else:
             self.host.report(errors[GENERAL], error=True)
 
-    def _save(self, result: CheckResult) -> None:
-        definition, base, named = result.reading.task, self.base, result.reading.named
+    def _save(self, result: Checked) -> None:
+        definition, base, named = result.task, self.base, result.named
         self._busy = True
         self.show_hint("saving ...")
 
-        def save(crontab: Any) -> saving.Saved:
+        def save(crontab: Crontab) -> Outcome:
             if self.is_new:
                 return saving.add(crontab, definition, named=named)
             assert isinstance(base, Task)
@@ -135,9 +122,8 @@ class TaskForm(Form):
 
         self.host.write(save, self._saved, self._failed)
 
-    def _saved(self, saved: saving.Saved) -> None:
-        act = Act(saved.message, saved.command, lambda _: saved.message)
-        self.host.report_outcomes([Outcome(act, saved.message)])
+    def _saved(self, saved: Outcome) -> None:
+        self.host.report_outcomes([saved])
         self._is_done = True
         self.on_screen_resume()
 
@@ -163,26 +149,29 @@ class TaskForm(Form):
 
     def _conflict(self, overtaken: ConflictingTask, kept: Path | None = None) -> None:
         """Show both versions and let the person choose. `kept` is the file with mine, if there is one."""
-        heading = [(f"yours is kept in {kept}", "bold")] if kept else []
-        self.app.push_screen(
-            Decide(
-                "another person changed it first; nothing was saved",
-                dialog_text.content([*heading, *dialog_text.form_conflict(self.base, overtaken)]),
-                _CONFLICT if overtaken.theirs else _GONE,
-                "goes on editing",
-            ),
-            lambda word: self._settle(overtaken, word),
+
+        def again(path: Path) -> None:
+            self._conflict(overtaken, path)
+
+        head = [(f"yours is kept in {kept}", "bold")] if kept else []
+        apply, theirs = "apply mine to theirs", "take theirs"
+        if not overtaken.theirs:
+            apply, theirs = "add mine again", "leave it removed"
+        decide(
+            self.host,
+            "another person changed it first; nothing was saved",
+            dialog_text.content([*head, *dialog_text.form_conflict(self.base, overtaken)]),
+            [
+                Choice("a", apply, lambda: self._rebase(overtaken)),
+                Choice("t", theirs, lambda: self._keep(overtaken, self._kept)),
+                Choice("k", "keep mine in a file", lambda: self._keep(overtaken, again)),
+            ],
+            "goes on editing",
         )
 
-    def _settle(self, overtaken: ConflictingTask, word: str | None) -> None:
-        if word == "apply":
-            self._rebase(overtaken)
-        elif word and (kept := self._keep(overtaken)):
-            if word == "keep":
-                self._conflict(overtaken, kept)
-            else:
-                self.host.report(f"yours is kept in {kept}")
-                self.dismiss()
+    def _kept(self, path: Path) -> None:
+        self.host.report(f"yours is kept in {path}")
+        self.dismiss()
 
     def _rebase(self, overtaken: ConflictingTask) -> None:
         """Apply my changes to theirs; the review comes again before it is saved."""
@@ -199,10 +188,11 @@ class TaskForm(Form):
         self._saving = True
         self.check_soon()
 
-    def _keep(self, overtaken: ConflictingTask) -> Path | None:
+    def _keep(self, overtaken: ConflictingTask, then: Callable[[Path], None]) -> None:
         assert overtaken.mine
         try:
-            return saving.keep(overtaken.mine)
+            path = saving.keep(overtaken.mine)
         except OSError as error:
             self.host.report(f"yours cannot be kept in a file: {error.strerror}", error=True)
-            return None
+        else:
+            then(path)

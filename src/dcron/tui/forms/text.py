@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from textual.app import SuspendNotSupported
+from textual.content import Content
 
 from dcron.crontabfile import read
 from dcron.crontabfile.revising import greet, unmark
@@ -22,22 +23,10 @@ from dcron.services.changes.text_edits import (
 from dcron.services.crontab import Crontab
 from dcron.tui.dialogs.suspend import suspended
 from dcron.tui.forms import dialog_text
-from dcron.tui.forms.dialogs import Choice, Decide
-from dcron.tui.forms.reading import merged
+from dcron.tui.forms.checking import merged
+from dcron.tui.forms.dialogs import Choice, decide
 from dcron.tui.host import Host
-from dcron.tui.reads.acts import Act, Outcome
-
-_REVIEW = (Choice("Enter", "apply", "applies it"), Choice("e", "edit", "edits on"))
-_REVIEW_OF_REMOVAL = (
-    Choice("y", "apply", "applies it, with the removals"),
-    Choice("e", "edit", "edits on"),
-)
-_BAD = (Choice("e", "edit", "edits on, at the mistake"),)
-_CONFLICT = (
-    Choice("a", "merge", "apply mine to theirs"),
-    Choice("e", "edit", "edit on"),
-    Choice("t", "theirs", "take theirs"),
-)
+from dcron.tui.reads.acts import done
 
 
 class TextEdit:
@@ -100,19 +89,16 @@ class TextEdit:
         text = dialog_text.content(dialog_text.text_changes(changes, self._host.health.now()))
         count = plural(len(changes.changes), "task")
         removes = any(change.kind == "removed" for change in changes.changes)
-        choices = _REVIEW_OF_REMOVAL if removes else _REVIEW
+        key, label = ("y", "applies it, with the removals") if removes else ("Enter", "applies it")
+        apply = Choice(key, label, lambda: self._agree_to_apply(changes, count))
+        self._decide(f"change {count}?", text, [apply, Choice("e", "edits on", lambda: self._edit(None))])
 
-        def answered(word: str | None) -> None:
-            if word == "apply":
-                self._agree_to_apply(changes, count)
-            elif word == "edit":
-                self._edit(None)
-            else:
-                self._leave("nothing was changed")
-
-        self._host.push_screen(
-            Decide(f"change {count}?", text, choices, "leaves, and keeps the text"), answered
-        )
+    def _decide(
+        self, heading: str, text: Content, choices: Sequence[Choice], leaving: str = "nothing was changed"
+    ) -> None:
+        """Let the person choose. Esc leaves, and keeps the text."""
+        leaves = "leaves, and keeps the text"
+        decide(self._host, heading, text, choices, leaves, lambda: self._leave(leaving))
 
     def _agree_to_apply(self, changes: Changes, count: str) -> None:
         """Apply the changes. In a protected context, its name is typed first; else the text is kept."""
@@ -135,7 +121,7 @@ class TextEdit:
 
     def _applied(self, message: str) -> None:
         command = "dcron edit" if len(self._names) > 1 else f"dcron edit {self._names[0]}"
-        self._host.report_outcomes([Outcome(Act(message, command, lambda _: message), message)])
+        self._host.report_outcomes([done(message, command)])
         self._open.close()
 
     # Errors and conflicts ---------------------------------------------------------------------------
@@ -154,28 +140,25 @@ class TextEdit:
         if not self._put(marked):
             return
 
-        def answered(word: str | None) -> None:
-            if word:
-                self._edit(line)
-            else:
-                self._leave("nothing was changed")
-
         lines = str(error).split("\n")[: dialog_text.CHANGES_SHOWN]
-        shown = dialog_text.content((line, "") for line in lines)
-        self._host.push_screen(Decide("the text has errors", shown, _BAD, "leaves, and keeps it"), answered)
+        decide(
+            self._host,
+            "the text has errors",
+            dialog_text.content((line, "") for line in lines),
+            [Choice("e", "edits on, at the mistake", lambda: self._edit(line))],
+            "leaves, and keeps it",
+            lambda: self._leave("nothing was changed"),
+        )
 
     def _conflict(self, conflict: EditConflict) -> None:
-        def answered(word: str | None) -> None:
-            if word == "merge":
-                self._merge(conflict.overtaken)
-            elif word == "edit":
-                self._edit(None)
-            else:
-                self._leave("theirs stays as it is")
-
+        theirs = "theirs stays as it is"
+        choices = [
+            Choice("a", "apply mine to theirs", lambda: self._merge(conflict.overtaken)),
+            Choice("e", "edit on", lambda: self._edit(None)),
+            Choice("t", "take theirs", lambda: self._leave(theirs)),
+        ]
         text = dialog_text.content(dialog_text.text_conflict(conflict.overtaken))
-        heading = "another person changed it first; nothing was changed"
-        self._host.push_screen(Decide(heading, text, _CONFLICT, "leaves, and keeps the text"), answered)
+        self._decide("another person changed it first; nothing was changed", text, choices, theirs)
 
     def _merge(self, overtaken: Sequence[ConflictingTask]) -> None:
         """Apply my changes to theirs, as a new text. The review comes before it is applied."""

@@ -9,7 +9,7 @@ from dcron.policy.history import RecordedChange
 from dcron.services.crontab import Crontab
 from dcron.services.undo import LaterChanges, Undo, Undone
 from dcron.tui.forms.dialog_text import Part, content
-from dcron.tui.forms.dialogs import Choice, Decide
+from dcron.tui.forms.dialogs import Choice, decide
 from dcron.tui.history import texts
 from dcron.tui.host import Host
 from dcron.tui.reads.acts import Act
@@ -76,19 +76,14 @@ def _ask_despite(host: Host, find: Find, error: LaterChanges) -> None:
     """Show the later changes that would be lost, and let the person undo despite them."""
     parts: list[Part] = [(error.reason, "")]
     parts += texts.later(error.later, host.health.now())
-    dialog = Decide(
-        "later changes would be lost",
-        content(parts),
-        [Choice("f", "force", "shows the undo all the same")],
-        "leaves it",
-    )
-    host.push_screen(dialog, lambda word: _ask(host, find, force=True) if word else None)
+    force = Choice("f", "shows the undo all the same", lambda: _ask(host, find, force=True))
+    decide(host, "later changes would be lost", content(parts), [force], "leaves it")
 
 
 def _agree(host: Host, plan: Plan) -> None:
     parts = [*texts.undone(plan.would, host.health.now()), ("", ""), (_command(plan), "$foreground-muted")]
-    dialog = Decide(f"{plan.title}?", content(parts), [Choice("y", "yes", "undoes it")], "leaves it")
-    host.push_screen(dialog, lambda word: _ask_why(host, plan) if word else None)
+    undo = Choice("y", "undoes it", lambda: _ask_why(host, plan))
+    decide(host, f"{plan.title}?", content(parts), [undo], "leaves it")
 
 
 def _ask_why(host: Host, plan: Plan) -> None:

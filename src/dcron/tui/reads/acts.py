@@ -41,6 +41,11 @@ class Outcome:
     """After a conflict: the task as it is now."""
 
 
+def done(message: str, command: str) -> Outcome:
+    """Return the outcome of what was done otherwise than as an act."""
+    return Outcome(Act(message, command, lambda _: message), message)
+
+
 def on_task(
     task: Task,
     verb: str,
