@@ -34,7 +34,7 @@ from dcron.values.safe_text import safe
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
-    from dcron.services.dashboard import Counts, Dashboard
+    from dcron.services.dashboard import Dashboard
     from dcron.tui.reads.acts import Outcome
 
 TICK = 1.0
@@ -84,7 +84,7 @@ class DcronApp(MessagingApp):
         )
         self._refresher = Refresher(self)
         self._key_at = 0.0
-        self.main = MainScreen(lambda: self._refresher.status, self._start)
+        self.main = MainScreen(self._start)
         self._ascii = AsciiFilter()
         self._no_color = NoColor()
         ScrollBar.renderer = WholeCellScrollBar
@@ -145,13 +145,7 @@ class DcronApp(MessagingApp):
                     self.main.page.tick()
                 self.main.count_saved_filters()
 
-    @property
-    def counts(self) -> "Counts | None":
-        """The numbers of the header; None before the first count."""
-        return self._refresher.counts
-
     def refresh_rows(self) -> bool:
-        """Read the visible rows again, unless a dialog is open; return False if no row is visible."""
         if self.main.page and self.screen is self.main:
             self.main.page.refresh_data()
         return self.main.page is not None and self.main.is_current

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import tzinfo
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from textual.dom import DOMNode
 from textual.widget import Widget
 
 from dcron.errors import DcronError
@@ -18,7 +19,7 @@ from dcron.values.safe_text import safe_lines
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
-    from dcron.services.dashboard import Dashboard
+    from dcron.services.dashboard import Counts, Dashboard
     from dcron.tui.reads.acts import Act, Outcome
 
 T = TypeVar("T")
@@ -46,6 +47,10 @@ class Host(OrderedApp[Exception]):
     """Answers questions in the background. Keys do not wait for the answers."""
     writes: "DatabaseThread[Crontab]"
     """Makes changes."""
+    counts: "Counts | None" = None
+    """The numbers of the header; None before the first count."""
+    as_of: datetime | None = None
+    """The database's time at its last answer."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -235,6 +240,10 @@ class Host(OrderedApp[Exception]):
     def set_theme(self, name: str) -> None:
         """Use one of THEMES."""
 
+    def refresh_rows(self) -> bool:
+        """Read the visible rows again, unless a dialog is open; return False if no row is visible."""
+        raise NotImplementedError
+
     def redraw_header(self) -> None:
         """Draw the header and the tabs again."""
 
@@ -256,3 +265,12 @@ class Host(OrderedApp[Exception]):
 
     def action_help(self) -> None:
         """Show the keys."""
+
+
+class Hosted(DOMNode):
+    """A part of the screen that asks the app."""
+
+    @property
+    def host(self) -> Host:
+        """The app."""
+        return cast("Host", self.app)

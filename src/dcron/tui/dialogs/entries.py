@@ -1,6 +1,6 @@
 """Input widgets: a line of text that is drawn inert, and a choice of words."""
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 
-from dcron.tui.host import Host
+from dcron.tui.host import Hosted
 from dcron.values.safe_text import safe, safe_characters
 
 LONGEST = 4096
@@ -60,7 +60,7 @@ class Entry(Input):
             self.replace(text, *self.selection)
 
 
-class ChoiceEntry(Widget, can_focus=True):
+class ChoiceEntry(Widget, Hosted, can_focus=True):
     """A choice of one of a few words, drawn as `[skip] queue replace`, or with `●` and `○`."""
 
     DEFAULT_CSS = "ChoiceEntry { height: 1; }"
@@ -105,7 +105,7 @@ class ChoiceEntry(Widget, can_focus=True):
 
     def render(self) -> Content:
         """Return all words, the chosen one in brackets or with a full circle."""
-        has_unicode = cast("Host", self.app).settings.unicode
+        has_unicode = self.host.settings.unicode
         chosen_form, form = ("● {}  ", "○ {}  ") if has_unicode else ("[{}]", " {} ")
         chosen = "bold reverse" if self.has_focus else "bold $text-primary"
         words = [

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -14,8 +14,9 @@ from textual.widgets import Input, Static
 
 from dcron.tui.dialogs.entries import LONGEST, Entry
 from dcron.tui.dialogs.text_search import hits, next_line, nothing_found, with_hits
-from dcron.tui.host import Host
+from dcron.tui.host import Hosted
 from dcron.tui.keys.hints import ACTIVE, KEY, hints
+from dcron.tui.keys.input_queue import Listener
 from dcron.tui.keys.keynames import key_of, with_keys
 from dcron.values.safe_text import safe, safe_lines
 
@@ -28,7 +29,7 @@ LINES_ABOVE = 2
 Answer = TypeVar("Answer")
 
 
-class Dialog(ModalScreen[Answer]):
+class Dialog(ModalScreen[Answer], Hosted, Listener):
     """A box above the screen. It has to be answered first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "leave", id="dialog.leave")]
@@ -44,10 +45,6 @@ class Dialog(ModalScreen[Answer]):
         """Start the time for reading, and remove the toasts that would cover it."""
         self._opened = time.monotonic()
         self.app.clear_notifications()
-
-    def holds(self, event: events.Event) -> bool:
-        """Hold no key."""
-        return False
 
     def hears(self, event: events.Event) -> bool:
         """Ignore keys that were typed before the dialog was read, unless they are harmless."""
@@ -218,11 +215,6 @@ class ReadDialog(Dialog[None]):
         self._sought = ""
         self._hit = -1
         """The line of the last hit."""
-
-    @property
-    def host(self) -> Host:
-        """The app."""
-        return cast("Host", self.app)
 
     @property
     def read(self) -> Static:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import cast
 
 from textual.content import Content
 from textual.widget import Widget
@@ -10,7 +9,7 @@ from textual.widget import Widget
 from dcron.model import Node, NodeState
 from dcron.presentation.humanize import plural
 from dcron.services.dashboard import HOUR, FleetFigures
-from dcron.tui.host import Host
+from dcron.tui.host import Host, Hosted
 from dcron.values.safe_text import cells, safe, shorten
 
 Part = tuple[str, str]
@@ -24,7 +23,7 @@ FILLED, EMPTY = {True: "█", False: "#"}, {True: "░", False: "-"}
 WARNING, ERROR = "$text-warning", "$text-error bold"
 
 
-class FleetPanel(Widget):
+class FleetPanel(Widget, Hosted):
     """Five lines about all nodes together."""
 
     DEFAULT_CSS = f"FleetPanel {{ height: {LINES}; background: $surface; color: $foreground; }}"
@@ -41,7 +40,7 @@ class FleetPanel(Widget):
 
     def render(self) -> Content:
         """Draw the lines."""
-        host = cast("Host", self.app)
+        host = self.host
         now, unicode = host.health.now(), host.settings.unicode
         width = self.size.width
         lines = [_slots(self._fleet, now, width, unicode=unicode)]

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -27,8 +27,9 @@ from dcron.tui.forms.checking import GENERAL, Checked, Typed
 from dcron.tui.forms.fields import texts_of
 from dcron.tui.forms.rows import GroupHeading, Row, group_of, row_of
 from dcron.tui.forms.schedule_preview import draw
-from dcron.tui.host import Host
+from dcron.tui.host import Hosted
 from dcron.tui.keys.hints import fitting_hints
+from dcron.tui.keys.input_queue import Listener
 from dcron.tui.reads.database_thread import DatabaseThread
 from dcron.values.safe_text import safe, shorten
 
@@ -60,7 +61,7 @@ _KEYS = (
 )
 
 
-class Form(Screen[None]):
+class Form(Screen[None], Hosted, Listener):
     """The fields of a task, their errors, and the preview of its schedule."""
 
     DEFAULT_CSS = """
@@ -106,11 +107,6 @@ class Form(Screen[None]):
         """The preview on the screen."""
         self._pause: Timer | None = None
         self._checked_at = 0.0
-
-    @property
-    def host(self) -> Host:
-        """The app."""
-        return cast("Host", self.app)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="form"):

@@ -1,7 +1,7 @@
 """A row of a form: one field with its input and its error."""
 
 from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 from dcron.fields import Field
 from dcron.tui.dialogs.entries import LONGEST, ChoiceEntry, Entry
 from dcron.tui.forms.fields import choices, placeholder
-from dcron.tui.host import Host
+from dcron.tui.host import Hosted
 from dcron.values.safe_text import safe_characters, safe_lines
 
 
@@ -132,7 +132,7 @@ class Row(Widget):
         return placeholder(self.field)
 
 
-class GroupHeading(Widget, can_focus=True):
+class GroupHeading(Widget, Hosted, can_focus=True):
     """The name of a group of rows, which it folds and unfolds."""
 
     DEFAULT_CSS = """
@@ -175,7 +175,7 @@ class GroupHeading(Widget, can_focus=True):
 
     def render(self) -> Content:
         """Return its sign, its name and, if it is folded, how many of its fields are set."""
-        opened, folded = ("▾", "▸") if cast("Host", self.app).settings.unicode else ("-", "+")
+        opened, folded = ("▾", "▸") if self.host.settings.unicode else ("-", "+")
         if self._is_open:
             return Content(f"{opened} {self.group}")
         given = sum(not row.is_default for row in self._rows)

@@ -51,10 +51,6 @@ class TaskForm(Form):
         is_escape = isinstance(event, events.Key) and event.key == "escape"
         return self._busy or (self._saving and not is_escape)
 
-    def hears(self, event: events.Event) -> bool:
-        """Accept every key."""
-        return True
-
     def action_save(self) -> None:
         if not self._saving and not self._busy and self.host.may_act([self]):
             self._saving = True

@@ -1,6 +1,6 @@
-"""The line of the screen that says in words what is wrong now."""
+"""The lines of the screen that say in words what is wrong now, and that the crontab is frozen."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from dcron.model import AlertKind
 from dcron.presentation import alerts, humanize
 from dcron.presentation.humanize import plural
-from dcron.tui.frame.header_footer import Line, Part, Status
+from dcron.tui.frame.header_footer import Line, Part
 from dcron.values.safe_text import cells, safe, shorten_middle
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
+    from dcron.model import Freeze
     from dcron.services.dashboard import Counts
     from dcron.values.lists import UnacknowledgedAlerts
 
@@ -33,13 +34,9 @@ class Clause:
 class AlertLine(Line):
     """What is wrong now, in words. It is visible only if something is."""
 
-    def __init__(self, status: Callable[[], Status]) -> None:
-        super().__init__()
-        self._status = status
-
     def update_alerts(self) -> None:
         """Show, hide or draw the line. It is less conspicuous if only dead letters are left."""
-        counts = self._status().counts
+        counts = self.host.counts
         is_broken = bool(counts and (counts.activity.alerts or counts.late.number))
         self.set_class(is_broken, "-broken")
         self.set_class(bool(counts and counts.dead and not is_broken), "-dead-only")
@@ -47,7 +44,7 @@ class AlertLine(Line):
 
     def parts(self) -> Iterator[Part]:
         """Yield each clause as far as there is room."""
-        if (counts := self._status().counts) is None:
+        if (counts := self.host.counts) is None:
             return
         clauses = fitting(counts, self.host.zone, self.host.health.now(), self.size.width - 1)
         left = self.size.width
@@ -56,6 +53,26 @@ class AlertLine(Line):
             left -= cells(shown)
             yield shown, "", action
         yield " " * max(0, left), "", ""
+
+
+class FreezeLine(Line):
+    """Who froze the crontab, until when and why. It is visible only while the crontab is frozen."""
+
+    def update_freeze(self) -> None:
+        """Show, hide or draw the line."""
+        self.display = self._found() is not None
+        self.refresh()
+
+    def _found(self) -> "Freeze | None":
+        return self.host.counts.activity.frozen if self.host.counts else None
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the one part."""
+        if found := self._found():
+            from dcron.presentation.freezes import sentence
+
+            text = safe(f" {sentence(found, self.host.zone, self.host.health.now())}  (:thaw ends it)")
+            yield text + " " * max(0, self.size.width - cells(text)), "", ""
 
 
 def fitting(counts: "Counts", zone: tzinfo, now: datetime, room: int) -> list[tuple[str, str]]:

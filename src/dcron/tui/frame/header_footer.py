@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual import events
 from textual.content import Content
@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from dcron.errors import DatabaseError
 from dcron.presentation import humanize
-from dcron.tui.host import Host
+from dcron.tui.host import Hosted
 from dcron.tui.keys.hints import ACTIVE, KEY, LABEL
 from dcron.tui.keys.keynames import CHANGES, fitting
 from dcron.tui.views import VIEWS
@@ -29,13 +29,8 @@ HELP = "app.help"
 """The action of the last hint."""
 
 
-class Line(Widget):
+class Line(Widget, Hosted):
     """One line of inert parts. A click on a part may run an action."""
-
-    @property
-    def host(self) -> Host:
-        """The app."""
-        return cast("Host", self.app)
 
     def parts(self) -> "Iterator[Part]":
         """Yield the parts from left to right."""
@@ -61,16 +56,6 @@ class Line(Widget):
                 return
 
 
-@dataclass(frozen=True)
-class Status:
-    """What the header shows about the crontab."""
-
-    counts: "Counts | None"
-    """None before the first count."""
-    as_of: datetime | None
-    """The database's time at its last answer."""
-
-
 Part = tuple[str, str, str]
 """A text, its style, and the action of a click on it; an empty action does nothing."""
 
@@ -81,18 +66,14 @@ _CONNECTION = {"x": ("✗", "bold $text-error"), "~": ("~", "$text-warning"), "=
 class Bar(Line):
     """The header: the connection, the numbers of tasks and runs, the database, and its time."""
 
-    def __init__(self, status: Callable[[], Status]) -> None:
-        super().__init__()
-        self._status = status
-
     def parts(self) -> Iterator[Part]:
-        host, status = self.host, self._status()
+        host = self.host
         left = [*self._connection(), *self._context_name()]
         form = "%a %H:%M:%S %Z " if self.size.width >= WHOLE_CLOCK else "%H:%M "
         clock = host.health.now().astimezone(host.zone).strftime(form)
         room = self.size.width - _length(left) - cells(clock)
         error = host.health.error
-        middle = self._error(error, status, room) if error else self._numbers(status, room)
+        middle = self._error(error, room) if error else self._numbers(room)
         yield from left
         yield from middle
         yield " " * (room - _length(middle)), "", ""
@@ -110,30 +91,30 @@ class Bar(Line):
             yield f" {safe(settings.context)} ", "bold reverse" if settings.is_protected else "bold", ""
             yield "  ", "", ""
 
-    def _error(self, error: DatabaseError, status: Status, room: int) -> list[Part]:
+    def _error(self, error: DatabaseError, room: int) -> list[Part]:
         """Return the time of the shown rows, and why there are no newer ones."""
-        host, since = self.host, status.as_of
+        host, since = self.host, self.host.as_of
         text = f"as of {since.astimezone(host.zone):%H:%M:%S}  " if since else ""
         return [(shorten(text + safe(str(error)), room - 1), "$text-error", "")]
 
-    def _numbers(self, status: Status, room: int) -> list[Part]:
+    def _numbers(self, room: int) -> list[Part]:
         """Return the numbers, in words if there is room, then as much of the address as fits."""
-        address = self.host.settings.address
-        if status.counts is None:
+        address, counts = self.host.settings.address, self.host.counts
+        if counts is None:
             return [(shorten_middle(address, room - 1), "$foreground-muted", "")]
-        chips = _chips(status.counts)
+        chips = _chips(counts)
         shown = _spaced((f"{number:,} {word}", style, action) for number, word, style, action in chips)
         if _length(shown) > room:
             signs = self.host.signs
             short = [(f"{signs[word]}{number:,}", style, action) for number, word, style, action in chips[1:]]
             shown = [*shown[:1], *_spaced(short)]
         left = room - _length(shown) - 2
-        if (idle := status.counts.activity.idle) and left >= LEAST_ADDRESS:
+        if (idle := counts.activity.idle) and left >= LEAST_ADDRESS:
             shown.append((f"{shorten(idle, left)}  ", "bold $text-warning", ""))
         left = room - _length(shown) - 1
         if left >= LEAST_ADDRESS:
             shown.append((shorten_middle(address, left), "$foreground-muted", ""))
-        pruned = _pruned_text(status.counts, self.host.health.now())
+        pruned = _pruned_text(counts, self.host.health.now())
         if _length(shown) + cells(pruned) < room:
             shown.append((pruned, "$foreground-muted", ""))
         return shown
@@ -169,8 +150,8 @@ def _length(parts: Iterable[Part]) -> int:
     return sum(cells(text) for text, _, _ in parts)
 
 
-def _pruned_text(counts: "Counts | None", now: datetime) -> str:
-    if counts is None or counts.pruned_at is None:
+def _pruned_text(counts: "Counts", now: datetime) -> str:
+    if counts.pruned_at is None:
         return ""
     return f"  {humanize.pruned(counts.pruned_at, counts.pruned_runs, counts.oldest_end, now)}"
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,12 +12,12 @@ from textual.screen import Screen
 
 from dcron.errors import DcronError, UsageError
 from dcron.tui.dialogs.prompt import Prompt
-from dcron.tui.frame.alert_line import AlertLine
-from dcron.tui.frame.freeze_line import FreezeLine
-from dcron.tui.frame.header_footer import Bar, Hints, Location, Status, Tabs
+from dcron.tui.frame.alert_line import AlertLine, FreezeLine
+from dcron.tui.frame.header_footer import Bar, Hints, Location, Tabs
 from dcron.tui.frame.saved_filters import MOST, FilterTabs, SavedFilters
 from dcron.tui.frame.tabbed_page import TabbedPage
-from dcron.tui.host import Host
+from dcron.tui.host import Hosted
+from dcron.tui.keys.input_queue import Listener
 from dcron.tui.keys.keynames import key_of, with_keys
 from dcron.tui.look.backdrop import Backdrop, Body
 from dcron.tui.table.filter_counts import FilterCount, FilterCounts
@@ -43,7 +43,7 @@ _LEAVING = ("main.back", "main.quit", "app.quit")
 """The bindings that act before anything is loaded."""
 
 
-class MainScreen(Screen[None], Backdrop):
+class MainScreen(Screen[None], Backdrop, Hosted, Listener):
     """The views. A digit switches, Enter opens a row, Esc goes back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -67,24 +67,20 @@ class MainScreen(Screen[None], Backdrop):
         ),
     ]
 
-    def __init__(self, status: Callable[[], Status], start: Callable[[], None]) -> None:
-        """`status` is for the header; `start` is called after the first paint."""
+    def __init__(self, start: Callable[[], None]) -> None:
+        """`start` is called after the first paint."""
         super().__init__()
         self.view: View = VIEWS[0]
         self.prompt = Prompt()
-        self._bar = Bar(status)
-        self._alerts = AlertLine(status)
-        self._freeze = FreezeLine(status)
+        self._bar = Bar()
+        self._alerts = AlertLine()
+        self._freeze = FreezeLine()
+        self._freeze.display = False
         self._tabs = Tabs(self.location)
         self._filter_tabs = FilterTabs(self._saved_filters)
         self._start = start
         self._filter_counts = FilterCounts()
         self._stacks: dict[str, list[Pane]] = {}
-
-    @property
-    def host(self) -> Host:
-        """The app."""
-        return cast("Host", self.app)
 
     @property
     def page(self) -> Pane | None:
@@ -432,10 +428,6 @@ class MainScreen(Screen[None], Backdrop):
         if (bound and bound.node in (self, self.app)) or self.host.health.lost_at is not None:
             return False
         return not (self.has_keys and self.pane.is_ready)
-
-    def hears(self, event: events.Event) -> bool:
-        """Accept every key."""
-        return True
 
 
 def _timed(counter: "Callable[[Dashboard], FilterCount]", board: "Dashboard") -> tuple[FilterCount, float]:

@@ -1,15 +1,12 @@
 """Keep the screen up to date: check the database for changes, and count the whole crontab now and then."""
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
-from dcron.tui.frame.header_footer import Status
-from dcron.tui.reads.database_thread import DatabaseThread
+from dcron.tui.host import Host
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.dashboard import Activity, Counts, Dashboard
@@ -26,42 +23,19 @@ _UNSEEN = object()
 """The change token before the first check."""
 
 
-class Refreshed(Protocol):
-    """What the refresher needs of the app."""
-
-    reads: "DatabaseThread[Dashboard]"
-
-    def set_timer(self, delay: float, callback: Callable[[], object]) -> Timer:
-        """Call back in the UI thread."""
-
-    def refresh_rows(self) -> bool:
-        """Read the visible rows again, unless a dialog is open; return False if no row is visible."""
-
-    def redraw_header(self) -> None:
-        """Draw the header and the tabs again."""
-
-
 class Refresher:
-    """Checks the database for changes, and holds the counts of the header. For the UI thread."""
+    """Checks the database for changes, and counts for the header. For the UI thread."""
 
-    def __init__(self, app: Refreshed) -> None:
+    def __init__(self, app: Host) -> None:
         """Check nothing yet."""
         self._app = app
         self._health = app.reads.health
-        self.counts: Counts | None = None
-        self.as_of: datetime | None = None
-        """The database's time at its last answer."""
         self._token: object = _UNSEEN
         self._next_check: Timer | None = None
         self._counted_at = 0.0
         """The database's time before which it is not counted again."""
         self._is_uncounted = False
         """Whether there was a change too soon after the last count."""
-
-    @property
-    def status(self) -> Status:
-        """What the header shows."""
-        return Status(self.counts, self.as_of)
 
     def check(self) -> None:
         """Check the database for changes."""
@@ -113,7 +87,7 @@ class Refresher:
     def _take_token(self, token: object) -> None:
         is_changed = self._token is not _UNSEEN and token != self._token
         self._token = token
-        self.as_of = self._health.now()
+        self._app.as_of = self._health.now()
         # The pause starts after the answer: a slow database is not asked more often than it answers.
         self._next_check = self._app.set_timer(self._health.interval, self._check_unless_paused)
         if is_changed and self._app.refresh_rows():
@@ -126,16 +100,16 @@ class Refresher:
 
     def _take_activity(self, activity: "Activity") -> None:
         """Show the running runs as they are now, and not as of the last count."""
-        counts = self.counts
+        counts = self._app.counts
         if counts and counts.activity != activity:
-            self.counts = replace(counts, activity=activity)
+            self._app.counts = replace(counts, activity=activity)
             self._app.redraw_header()
             if counts.activity.frozen != activity.frozen:  # what was late may be held back now
                 self.count_at_next_change()
                 self.count()
 
     def _take_counts(self, found: "tuple[Counts, float]") -> None:
-        self.counts, seconds = found
+        self._app.counts, seconds = found
         self._counted_at = self._health.now().timestamp() + max(COUNTS_EVERY, COUNTS_SHARE * seconds)
         self._app.redraw_header()
 

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 from textual import events
 from textual.app import App
@@ -31,15 +31,16 @@ _MOVES = (events.MouseMove, events.MouseScrollDown, events.MouseScrollUp)
 """They are many, and no key depends on them."""
 
 
-@runtime_checkable
-class Listener(Protocol):
+class Listener:
     """A screen that decides about keys; another screen takes every key at once."""
 
     def holds(self, event: events.Event) -> bool:
         """Return whether the event has to wait for an answer."""
+        return False
 
     def hears(self, event: events.Event) -> bool:
         """Return whether the event is accepted. A dialog ignores keys from before it could be read."""
+        return True
 
 
 class OrderedApp(App[Result]):
@@ -62,8 +63,7 @@ class OrderedApp(App[Result]):
         """Return whether the event has to wait."""
         if not self.screen_stack or not self.screen.is_mounted:
             return True
-        listener = self._listener()
-        return listener is not None and listener.holds(event)
+        return self._listener().holds(event)
 
     def ends_waiting(self, event: events.Event) -> bool:
         """Return whether the event is for people who do not want to wait: Esc, or a key that leaves."""
@@ -74,8 +74,7 @@ class OrderedApp(App[Result]):
 
     def hears(self, event: events.Event) -> bool:
         """Return whether the event is accepted."""
-        listener = self._listener()
-        return listener is None or listener.hears(event)
+        return self._listener().hears(event)
 
     def was_dropped(self, dropped: Sequence[events.Event]) -> None:
         """Report that these were dropped: the answer did not come in time."""
@@ -155,9 +154,9 @@ class OrderedApp(App[Result]):
             return [self]
         return list((self.focused or self.screen).ancestors_with_self)
 
-    def _listener(self) -> Listener | None:
+    def _listener(self) -> Listener:
         top = self.screen_stack[-1] if self.screen_stack else None
-        return top if isinstance(top, Listener) else None
+        return top if isinstance(top, Listener) else Listener()
 
     async def _pass(self, pump: MessagePump) -> None:
         """Wait until the pump has handled its queue, for BARRIER seconds at most."""

@@ -20,6 +20,7 @@ from dcron.services.log import News, RunLog, Which
 from dcron.tui.dialogs.prompt import LONGEST, Prompt
 from dcron.tui.dialogs.suspend import suspended
 from dcron.tui.keys.hints import fitting_hints
+from dcron.tui.keys.input_queue import Listener
 from dcron.tui.keys.keynames import key_of, with_keys
 from dcron.tui.log.header import filters, following, lost, title
 from dcron.tui.log.lines import LogLine
@@ -52,7 +53,7 @@ _HINTS = (
 )
 
 
-class LogScreen(Screen[None]):
+class LogScreen(Screen[None], Listener):
     """Shows the output of a run, and follows it while it runs."""
 
     DEFAULT_CSS = """
@@ -285,10 +286,6 @@ class LogScreen(Screen[None]):
         if (bound and bound.binding.action in ("back", "leave")) or self._error:
             return False
         return self._is_opening or not self._is_settled or self._seek is not None
-
-    def hears(self, event: events.Event) -> bool:
-        """Accept every key."""
-        return True
 
     def action_follow(self) -> None:
         """Follow the end, or stop following."""

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
-from dcron.tui.host import Host
+from dcron.tui.host import Hosted
 from dcron.tui.keys.keynames import key_of, with_keys
 from dcron.tui.look.backdrop import Backdrop
 from dcron.tui.table.cells import Cell
@@ -28,7 +28,7 @@ FACTS_PAUSE = 0.12
 """Seconds after which the details of the row under the cursor are read."""
 
 
-class Pane(Backdrop):
+class Pane(Backdrop, Hosted):
     """A view, or a list that was opened from one. It shows the last answers of the database."""
 
     title = ""
@@ -38,11 +38,6 @@ class Pane(Backdrop):
     fields: ClassVar[Collection[str]] = ()
     """What a filter may name; rows without fields are not filtered."""
     orders: ClassVar[Sequence[str]] = ()
-
-    @property
-    def host(self) -> Host:
-        """The app."""
-        return cast("Host", self.app)
 
     @property
     def front(self) -> "Pane":
