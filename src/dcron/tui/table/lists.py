@@ -21,7 +21,7 @@ class WholeListPane(TablePane):
     """The text for no rows."""
     read: "staticmethod[[Dashboard], Sequence[Any]]"
     """Read all rows."""
-    id_of: attrgetter[Any]
+    id_of: "attrgetter[Any]"
     """Return what identifies a row."""
 
     def __init__(self) -> None:
