@@ -20,6 +20,14 @@ LINES = 5
 BAR_CELLS = 30
 HEIGHTS = {True: " ▁▂▃▄▅▆▇", False: " .:-=+*#"}
 FILLED, EMPTY = {True: "█", False: "#"}, {True: "░", False: "-"}
+STYLES = {
+    NodeState.ALIVE: "ok",
+    NodeState.DRAINING: "paused",
+    NodeState.LATE: "late",
+    NodeState.DEAD: "failed",
+    NodeState.STOPPED: "quiet",
+}
+"""The styles of the states of a node."""
 WARNING, ERROR = "$text-warning", "$text-error bold"
 
 

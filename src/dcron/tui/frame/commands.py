@@ -61,8 +61,9 @@ def default_argument(host: Host, command: Command) -> str:
     return next(filter(None, (host.subject(kind.lower()) for kind in kinds if kind in _SUBJECTS)), "")
 
 
-def _shell(word: str, *, writes: bool = False) -> Callable[[Host, str], None]:
-    return lambda host, text: run_verb(host, word, text, writes=writes)
+def _shell(words: str, *, writes: bool = False) -> Callable[[Host, str], None]:
+    word, _, more = words.partition(" ")
+    return lambda host, text: run_verb(host, word, f"{more} {text}".strip(), writes=writes)
 
 
 def _view(name: str) -> Callable[[Host, str], None]:
@@ -114,10 +115,6 @@ def _why(host: Host, text: str) -> None:
     explain(host, name, when)
 
 
-def _node(host: Host, name: str) -> None:
-    host.fetch(_nodes_named(name), lambda found: host.open_node(found[-1]))
-
-
 def _nodes_named(name: str) -> Callable[[Dashboard], list[Node]]:
     def find(board: Dashboard) -> list[Node]:
         found = [node for node in board.nodes() if name in (node.id, node.name)]
@@ -129,10 +126,11 @@ def _nodes_named(name: str) -> Callable[[Dashboard], list[Node]]:
 
 
 def _log(host: Host, name: str) -> None:
-    if name.isdecimal():
-        host.fetch(lambda board: board.crontab.find_run(int(name)).id, host.open_log)
-    else:
-        host.fetch(lambda board: board.crontab.run_to_follow(name).id, host.open_log)
+    def find(board: Dashboard) -> int:
+        crontab = board.crontab
+        return (crontab.find_run(int(name)) if name.isdecimal() else crontab.run_to_follow(name)).id
+
+    host.fetch(find, host.open_log)
 
 
 def _on_run(act: Callable[[Host, Sequence[Run]], None]) -> Callable[[Host, str], None]:
@@ -144,26 +142,18 @@ def _on_run(act: Callable[[Host, Sequence[Run]], None]) -> Callable[[Host, str],
     return run
 
 
-def _drain(host: Host, name: str) -> None:
-    host.fetch(_nodes_named(name), lambda found: nodes.drain(host, found))
+def _on_nodes(act: Callable[[Host, Sequence[Node]], None]) -> Callable[[Host, str], None]:
+    return lambda host, name: host.fetch(_nodes_named(name), lambda found: act(host, found))
 
 
 def _ack(host: Host, name: str) -> None:
     host.fetch(lambda board: Alerts(board.crontab).find(name), lambda found: alerts.acknowledge(host, found))
 
 
-def _undrain(host: Host, name: str) -> None:
-    host.fetch(_nodes_named(name), lambda found: nodes.undrain(host, found))
-
-
 def _on_task(
     word: str, act: Callable[[Host, Sequence[Task]], None], *, asks: bool = False
 ) -> Callable[[Host, str], None]:
     return lambda host, name: _to_change(host, word, name, lambda task: act(host, [task]), asks=asks)
-
-
-def _edit(host: Host, name: str) -> None:
-    _to_change(host, "edit", name, lambda task: tasks.edit(host, task))
 
 
 def _to_change(host: Host, word: str, typed: str, do: Callable[[Task], None], *, asks: bool = False) -> None:
@@ -189,10 +179,6 @@ def _to_change(host: Host, word: str, typed: str, do: Callable[[Task], None], *,
         host.confirm(f"{word} {task.name}", details, lambda: do(task))
 
     host.fetch(found, go)
-
-
-def _freezes(host: Host, options: str) -> None:
-    run_verb(host, "freeze", f"list {options}", writes=False)
 
 
 def _theme(host: Host, name: str) -> None:
@@ -246,13 +232,20 @@ COMMANDS = {
         ),
         Command("runs", "[TASK]", "Show the runs, of all tasks or of one.", _runs),
         Command("dead", "[runs]", "Show the dead letters by task, or run by run.", _dead),
-        Command("node", "NODE", "Show the page of a node.", _node),
+        Command(
+            "node",
+            "NODE",
+            "Show the page of a node.",
+            _on_nodes(lambda host, found: host.open_node(found[-1])),
+        ),
         Command("view", "TASK", "Show the page of a task.", _page),
         Command("why", "TASK [WHEN]", "Explain why a task did, did not, or will not run.", _why),
         Command("history", "[TASK]", "Show who changed what: all, or one task.", _history),
         Command("logs", "RUN|TASK", "Show the output of a run.", _log),
         Command("new", "", "Add a task.", lambda host, _: tasks.new(host)),
-        Command("edit", "TASK", "Change a task.", _edit),
+        Command(
+            "edit", "TASK", "Change a task.", _on_task("edit", lambda host, found: tasks.edit(host, found[0]))
+        ),
         Command("run", "TASK", "Run a task now.", _on_task("run", tasks.run_now)),
         Command("pause", "TASK", "Pause a task.", _on_task("pause", tasks.pause)),
         Command("resume", "TASK", "Resume a task.", _on_task("resume", tasks.resume)),
@@ -260,14 +253,16 @@ COMMANDS = {
         Command("cancel", "RUN", "Cancel a run.", _on_run(runs.cancel)),
         Command("retry", "RUN", "Retry a run that did not succeed.", _on_run(runs.retry)),
         Command("dismiss", "RUN", "Dismiss a dead letter.", _on_run(runs.dismiss)),
-        Command("drain", "NODE", "Let a node take no new runs.", _drain),
+        Command("drain", "NODE", "Let a node take no new runs.", _on_nodes(nodes.drain)),
         Command("ack", "TASK", "Acknowledge the open alerts of a task.", _ack),
         Command(
             "freeze", "", "Let nothing start by itself, on any node.", lambda host, _: freezes.freeze(host)
         ),
-        Command("freezes", "[OPTIONS]", "List the freezes: active, planned and past ones.", _freezes),
+        Command(
+            "freezes", "[OPTIONS]", "List the freezes: active, planned and past ones.", _shell("freeze list")
+        ),
         Command("thaw", "", "End the freezes that hold.", lambda host, _: freezes.thaw(host)),
-        Command("undrain", "NODE", "Let a drained node take runs again.", _undrain),
+        Command("undrain", "NODE", "Let a drained node take runs again.", _on_nodes(nodes.undrain)),
         Command(
             "filter",
             "[WORDS]",

@@ -51,9 +51,13 @@ class Line(Widget, Hosted):
         for text, _, action in self.parts():
             x += cells(text)
             if event.x < x:
-                if action:
-                    await self.screen.run_action(action)
+                await self.run(action)
                 return
+
+    async def run(self, action: str) -> None:
+        """Run the action of a part."""
+        if action:
+            await self.screen.run_action(action)
 
 
 Part = tuple[str, str, str]
@@ -220,14 +224,10 @@ class Hints(Line):
             yield f" {hint.key}", KEY, hint.action
             yield f" {hint.label} ", LABEL, hint.action
 
-    async def on_click(self, event: events.Click) -> None:
-        """Act as the clicked key does."""
-        x = 0
-        for hint in self._fitting():
-            x += cells(_shown(hint))
-            if event.x < x:
-                await self.app.run_action(hint.action, hint.node)
-                return
+    async def run(self, action: str) -> None:
+        """Act as the key of this action does."""
+        node = next(hint.node for hint in self._hints() if hint.action == action)
+        await self.app.run_action(action, node)
 
     def _fitting(self) -> list[Hint]:
         hints = {_shown(hint): hint for hint in self._hints()}

@@ -4,19 +4,16 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from dcron.model import Node, NodeState
 from dcron.policy.conditions.nodes import is_clock_off
 from dcron.presentation import humanize
 from dcron.tui.actions import nodes
-from dcron.tui.fleet.panel import bar
-from dcron.tui.fleet.states import STYLES
+from dcron.tui.fleet.panel import STYLES, bar
 from dcron.tui.frame.tabbed_page import TabbedPage
 from dcron.tui.table.cells import Cell
-from dcron.tui.table.pane import Pane
-from dcron.tui.table.sections import Fact, Section, Sections
+from dcron.tui.table.sections import Fact, Section, SectionsPane
 from dcron.tui.views.runs import RunsPane
 
 BAR_CELLS = 20
@@ -33,7 +30,7 @@ class NodePage(TabbedPage):
     ]
 
     def __init__(self, node: Node) -> None:
-        self._overview = NodePane()
+        self._overview = SectionsPane()
         runs = RunsPane(node_id=node.id, node_since=node.started_at, title="Runs")
         super().__init__(node.id, [self._overview, runs])
         self._node = node
@@ -52,8 +49,8 @@ class NodePage(TabbedPage):
         """Draw what is known of the node."""
         if self._overview.is_mounted:
             unicode = self.host.settings.unicode
-            sections = node_sections(self._node, self.host.health.now(), self.host.zone, unicode=unicode)
-            self._overview.sections.show(sections)
+            now, here = self.host.health.now(), self.host.zone
+            self._overview.show(node_sections(self._node, now, here, unicode=unicode))
 
     def status(self) -> Cell:
         """Return the state of the node."""
@@ -74,25 +71,28 @@ class NodePage(TabbedPage):
         self.host.copy(self._node.name)
 
 
-class NodePane(Pane):
-    """What is known of a node."""
-
-    title = "Overview"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sections = Sections()
-
-    def compose(self) -> ComposeResult:
-        yield self.sections
-
-
 def node_sections(node: Node, now: datetime, here: tzinfo, *, unicode: bool) -> Iterator[Section]:
     """Yield the sections about a node; what is wrong comes first."""
     yield Section("What is wrong", 0, list(_wrong(node, now, here)))
     yield Section("Work", 0, list(_work(node, now, unicode=unicode)))
-    yield Section("Takes", 1, list(_takes(node)))
-    yield Section("Agent", 2, list(_agent(node, now)))
+    takes = {
+        "tags": " ".join(node.tags) or "no tags",
+        "queues": ", ".join(node.queues) or "all queues",
+        "capacity": ", ".join(f"{name}={amount:,.10g}" for name, amount in node.capacity.items()),
+        "account": humanize.accounts(node),
+        "channels": ", ".join(node.channels),
+    }
+    yield Section("Takes", 1, [Fact(*each) for each in takes.items()])
+    agent = {
+        "name": node.name,
+        "id": node.id,
+        "host": node.host,
+        "pid": str(node.pid),
+        "since": _ago(node.started_at, now),
+        "version": node.version,
+        "tzdata": node.tzdata,
+    }
+    yield Section("Agent", 2, [Fact(*each) for each in agent.items()])
 
 
 def _wrong(node: Node, now: datetime, here: tzinfo) -> Iterator[Fact]:
@@ -120,24 +120,6 @@ def _work(node: Node, now: datetime, *, unicode: bool) -> Iterator[Fact]:
     else:
         yield Fact("ended", _ago(node.died_at, now))
     yield Fact("clock", "" if node.clock_offset is None else f"{node.clock_offset:+.2f}s")
-
-
-def _takes(node: Node) -> Iterator[Fact]:
-    yield Fact("tags", " ".join(node.tags) or "no tags")
-    yield Fact("queues", ", ".join(node.queues) or "all queues")
-    yield Fact("capacity", ", ".join(f"{name}={amount:,.10g}" for name, amount in node.capacity.items()))
-    yield Fact("account", humanize.accounts(node))
-    yield Fact("channels", ", ".join(node.channels))
-
-
-def _agent(node: Node, now: datetime) -> Iterator[Fact]:
-    yield Fact("name", node.name)
-    yield Fact("id", node.id)
-    yield Fact("host", node.host)
-    yield Fact("pid", str(node.pid))
-    yield Fact("since", _ago(node.started_at, now))
-    yield Fact("version", node.version)
-    yield Fact("tzdata", node.tzdata)
 
 
 def _ago(at: datetime | None, now: datetime) -> str:

@@ -1,7 +1,7 @@
 """The page of a task, and what its keys do to the task."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -13,10 +13,11 @@ from dcron.tui.actions.why import explain
 from dcron.tui.frame.tabbed_page import TabbedPage
 from dcron.tui.history.pane import HistoryPane
 from dcron.tui.pages.dependencies import DependenciesPane
-from dcron.tui.pages.overview import OverviewPane
 from dcron.tui.pages.task_log import LogPane
 from dcron.tui.table.cells import Cell, last_cell, next_cell, task_status
+from dcron.tui.table.sections import SectionsPane
 from dcron.tui.views.runs import RunsPane
+from dcron.tui.views.task_sections import in_tens, removed_section, task_sections
 
 
 class TaskPage(TabbedPage):
@@ -38,7 +39,7 @@ class TaskPage(TabbedPage):
     ]
 
     def __init__(self, task_id: int, name: str) -> None:
-        self._overview, self._log, self._dependencies = OverviewPane(), LogPane(), DependenciesPane()
+        self._overview, self._log, self._dependencies = SectionsPane(), LogPane(), DependenciesPane()
         self._history = HistoryPane(name)
         self._history.title = "History"
         tabs = [
@@ -83,7 +84,8 @@ class TaskPage(TabbedPage):
         if not self.front.is_mounted:
             return  # it is drawn when it is mounted
         if self.front is self._overview:
-            self._overview.show(detail, now if detail and detail.row.alive else _in_tens(now))
+            shown_at = now if detail and detail.row.alive else in_tens(now)
+            self._overview.show(task_sections(detail, shown_at) if detail else [removed_section()])
         elif self.front is self._log:
             self._log.watch_run(self._run.id if self._run else None)
         elif self.front is self._dependencies and detail:
@@ -160,8 +162,3 @@ class TaskPage(TabbedPage):
     def action_copy(self, what: str) -> None:
         if self._current:
             self.host.copy(self._current.name if what == "name" else self._current.command)
-
-
-def _in_tens(now: datetime) -> datetime:
-    """Round down to ten seconds, so that the page of an idle task is not drawn every second."""
-    return now - timedelta(seconds=now.second % 10, microseconds=now.microsecond)

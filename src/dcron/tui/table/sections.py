@@ -11,6 +11,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from dcron.tui.log.lines import breaks
+from dcron.tui.table.pane import Pane
 from dcron.values.safe_text import cells, safe, safe_lines
 
 NAME_CELLS = 10
@@ -80,6 +81,30 @@ class Sections(VerticalScroll, can_focus=True):
         for number, column in enumerate(self._columns):
             column.display = number < count
             column.show([each for each in self._sections if places[each.column] == number])
+
+
+class SectionsPane(Pane):
+    """Sections as the first tab of a page."""
+
+    title = "Overview"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sections = Sections()
+        self._has_shown = False
+
+    def compose(self) -> ComposeResult:
+        yield self._sections
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there was something to show."""
+        return self._has_shown
+
+    def show(self, sections: Iterable[Section]) -> None:
+        """Show these sections."""
+        self._has_shown = True
+        self._sections.show(sections)
 
 
 class SectionColumn(Widget):

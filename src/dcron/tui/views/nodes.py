@@ -16,8 +16,7 @@ from dcron.presentation import humanize
 from dcron.services.dashboard import Dashboard, FleetFigures
 from dcron.tui.actions import nodes
 from dcron.tui.actions.nodes import LIVING
-from dcron.tui.fleet.panel import FleetPanel
-from dcron.tui.fleet.states import STYLES
+from dcron.tui.fleet.panel import STYLES, FleetPanel
 from dcron.tui.table.cells import EMPTY, Cell, cell, slots_cell
 from dcron.tui.table.columns import Column, name_column
 from dcron.tui.table.lists import WholeListPane

@@ -1,7 +1,7 @@
 """Everything about a task, in sections: for its page, and briefly for the panel beside the tasks."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from dcron.model import Run, Task
 from dcron.presentation import alerts, freezes, humanize, next_runs, owned_tasks, policies, statistics
@@ -116,3 +116,8 @@ def _origin(task: Task, now: datetime) -> Iterator[Fact]:
     yield Fact("source", owned_tasks.source(task) or "")
     changed_by = task.changed_by or "unknown"
     yield Fact("changed", f"{humanize.ago(task.changed_at, now)} by {changed_by}, version {task.version}")
+
+
+def in_tens(now: datetime) -> datetime:
+    """Round down to ten seconds, so that an idle task is not drawn every second."""
+    return now - timedelta(seconds=now.second % 10, microseconds=now.microsecond)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -33,7 +33,7 @@ from dcron.tui.table.detail_panel import DetailPanel
 from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.table.pane import TablePane
 from dcron.tui.table.table import HeadId
-from dcron.tui.views.task_sections import brief_sections
+from dcron.tui.views.task_sections import brief_sections, in_tens
 
 NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
 STATISTICS_FROM = 155
@@ -291,7 +291,7 @@ class TasksPane(TablePane):
     def _draw_facts(self) -> None:
         detail, now = self._detail, self.host.health.now()
         if detail and self.facts.display:
-            shown_at = now if detail.row.alive or detail.waiting else _in_tens(now)
+            shown_at = now if detail.row.alive or detail.waiting else in_tens(now)
             self.facts.show(detail.row.task.name, brief_sections(detail, shown_at))
             if detail.coming and detail.coming[0].at <= now:
                 self.cursor_rests()
@@ -437,8 +437,3 @@ def _success(row: TaskRow, _: datetime) -> Cell:
 
 def _p95(row: TaskRow, _: datetime) -> Cell:
     return cell(statistics.duration(row.statistics.p95))
-
-
-def _in_tens(now: datetime) -> datetime:
-    """Round down to ten seconds, so that the panel of an idle task is not drawn every second."""
-    return now - timedelta(seconds=now.second % 10, microseconds=now.microsecond)
