@@ -132,7 +132,7 @@ async def page(log: RunLog, run_id: int, lines: int) -> dict[str, float]:
         view = screen.query_one(LogView)
         await _until(lambda: view.rows == lines and view.line(lines - 1))
         opened = time.monotonic() - begun
-        view.to_start()
+        view.action_start()
         await _until(lambda: view.line(0))
         before = _cpu()
         for _ in range(PAGES):

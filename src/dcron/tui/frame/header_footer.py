@@ -51,10 +51,10 @@ class Line(Widget, Hosted):
         for text, _, action in self.parts():
             x += cells(text)
             if event.x < x:
-                await self.run(action)
+                await self.do(action)
                 return
 
-    async def run(self, action: str) -> None:
+    async def do(self, action: str) -> None:
         """Run the action of a part."""
         if action:
             await self.screen.run_action(action)
@@ -224,7 +224,7 @@ class Hints(Line):
             yield f" {hint.key}", KEY, hint.action
             yield f" {hint.label} ", LABEL, hint.action
 
-    async def run(self, action: str) -> None:
+    async def do(self, action: str) -> None:
         """Act as the key of this action does."""
         node = next(hint.node for hint in self._hints() if hint.action == action)
         await self.app.run_action(action, node)

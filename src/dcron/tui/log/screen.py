@@ -68,11 +68,11 @@ class LogScreen(Screen[None], Listener):
         Binding("e", "err_only", "Stderr only", id="log.err-only"),
         Binding("c", "colours", "Colours", id="log.colours"),
         Binding("slash", "search", "Search", id="log.search"),
-        Binding("n", "next_hit", "Next hit", id="log.next-hit"),
-        Binding("N", "previous_hit", "Previous hit", id="log.previous-hit"),
+        Binding("n", "hit(1)", "Next hit", id="log.next-hit"),
+        Binding("N", "hit(-1)", "Previous hit", id="log.previous-hit"),
         Binding("ampersand", "filter", "Filter lines", id="log.filter"),
-        Binding("left_square_bracket", "previous_run", "Previous run", id="log.previous-run"),
-        Binding("right_square_bracket", "next_run", "Next run", id="log.next-run"),
+        Binding("left_square_bracket", "run(-1)", "Previous run", id="log.previous-run"),
+        Binding("right_square_bracket", "run(1)", "Next run", id="log.next-run"),
         Binding("vertical_line", "pager", "Pager", id="log.pager"),
         Binding("y", "copy", "Copy the line, or the run's number", id="log.copy"),
         Binding("Y", "copy_all", "Copy the whole log", id="log.copy-all"),
@@ -181,13 +181,12 @@ class LogScreen(Screen[None], Listener):
         if log is None or self._is_opening:
             return
         run_id, end, with_run = log.run.id, log.text.end, log.reads_run
-        self.thread.ask(
-            "read", lambda log: log.news(run_id, end, with_run=with_run), self._take, self._failed
-        )
 
-    def _failed(self, error: DcronError) -> None:
-        self._toast(str(error))
-        self._read_later()
+        def failed(error: DcronError) -> None:
+            self._toast(str(error))
+            self._read_later()
+
+        self.thread.ask("read", lambda log: log.news(run_id, end, with_run=with_run), self._take, failed)
 
     def _take(self, news: News) -> None:
         """Show new output, and read on."""
@@ -292,7 +291,7 @@ class LogScreen(Screen[None], Listener):
         if self.lines.follow:
             self.lines.stop_following()
         else:
-            self.lines.follow_end()
+            self.lines.action_end()
 
     def action_wrap(self) -> None:
         """Wrap long lines, or cut them off."""
@@ -361,15 +360,8 @@ class LogScreen(Screen[None], Listener):
             self._show(self._opened)
             self.lines.refresh()
 
-    def action_next_hit(self) -> None:
-        """Go to the next line with the text."""
-        self._seek_from(1)
-
-    def action_previous_hit(self) -> None:
-        """Go to the one before."""
-        self._seek_from(-1)
-
-    def _seek_from(self, by: int) -> None:
+    def action_hit(self, by: int) -> None:
+        """Go to the next line with the text, or to the one before."""
         if self._criteria.sought is None:
             self._toast(with_keys(self, "nothing is searched; {log.search} begins"))
             return
@@ -399,15 +391,8 @@ class LogScreen(Screen[None], Listener):
             up, over = "no more below; {log.previous-hit} goes up", "no more above; {log.next-hit} goes down"
             self._toast(with_keys(self, up if down else over))
 
-    def action_previous_run(self) -> None:
-        """Open the run of this task before this one."""
-        self._step(-1)
-
-    def action_next_run(self) -> None:
-        """Open the run of this task after this one."""
-        self._step(1)
-
-    def _step(self, by: int) -> None:
+    def action_run(self, by: int) -> None:
+        """Open the run of this task after this one, or before."""
         if self._opened:
             run = self._opened.run
             self._open(lambda log: log.neighbour(run, later=by > 0))

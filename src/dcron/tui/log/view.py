@@ -152,7 +152,7 @@ class LogView(ScrollView, can_focus=True):
 
     # Position ----------------------------------------------------------------------------------------
 
-    def move(self, by: int) -> None:
+    def action_rows(self, by: int) -> None:
         """Move down by rows of the terminal, or up."""
         row, skip = self.top, self._skip
         for _ in range(abs(by)):
@@ -169,7 +169,7 @@ class LogView(ScrollView, can_focus=True):
             self.stop_following()
         self._place(*max((0, 0), min((row, skip), self._last_place())))
 
-    def to_start(self) -> None:
+    def action_start(self) -> None:
         """Go to the first row."""
         self.stop_following()
         self._place(0, 0)
@@ -198,7 +198,7 @@ class LogView(ScrollView, can_focus=True):
             self.to_end()
         self.refresh()
 
-    def follow_end(self) -> None:
+    def action_end(self) -> None:
         """Show the last rows, and follow the output."""
         self.follow = True
         self.to_end()
@@ -254,13 +254,13 @@ class LogView(ScrollView, can_focus=True):
         """Move up at once; with Shift or Ctrl sideways, as everywhere."""
         if not (event.shift or event.ctrl):
             event.prevent_default().stop()
-            self.move(-WHEEL)
+            self.action_rows(-WHEEL)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Move down at once."""
         if not (event.shift or event.ctrl):
             event.prevent_default().stop()
-            self.move(WHEEL)
+            self.action_rows(WHEEL)
 
     def on_scroll_up(self, _: ScrollUp) -> None:
         """Stop following after a click above the handle of the scroll bar."""
@@ -279,25 +279,13 @@ class LogView(ScrollView, can_focus=True):
 
     # Keys --------------------------------------------------------------------------------------------
 
-    def action_rows(self, by: int) -> None:
-        """Move by rows."""
-        self.move(by)
-
     def action_page(self, direction: int) -> None:
         """Move by a page; one row stays visible."""
-        self.move(direction * max(1, self.page - 1))
+        self.action_rows(direction * max(1, self.page - 1))
 
     def action_half(self, direction: int) -> None:
         """Move by half a page."""
-        self.move(direction * max(1, self.page // 2))
-
-    def action_start(self) -> None:
-        """Go to the first row."""
-        self.to_start()
-
-    def action_end(self) -> None:
-        """Go to the last row and follow."""
-        self.follow_end()
+        self.action_rows(direction * max(1, self.page // 2))
 
     def action_sideways(self, direction: int) -> None:
         """Scroll right or left."""
