@@ -1,7 +1,6 @@
 """The list of changes, with what the chosen one did beside it, or below it on a narrow screen."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -63,7 +62,7 @@ class HistoryPane(PagedPane):
         named = Column("name", "name", 12, lambda row, _: cell(row.subject, "name"), rank=1, most=28)
         return (
             Column("change", "change", 6, lambda row, _: Cell(str(row.id)), right=True, rank=2),
-            Column("when", "when", 8, _when, right=True),
+            Column("when", "when", 8, lambda row, now: Cell(humanize.ago(row.at, now)), right=True),
             Column("who", "who", 9, lambda row, _: cell(row.author), most=14),
             Column("via", "via", 7, lambda row, _: cell(row.via, "quiet"), rank=4, most=10, from_width=60),
             *([] if self._of else [named]),
@@ -134,7 +133,3 @@ class HistoryPane(PagedPane):
 def _end(page: Sequence[RecordedChange]) -> int | None:
     """Return the id of the last change of a page; None if it is the last page."""
     return page[-1].id if len(page) == PAGE else None
-
-
-def _when(row: RecordedChange, now: datetime) -> Cell:
-    return Cell(humanize.ago(row.at, now))

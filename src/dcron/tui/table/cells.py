@@ -1,7 +1,6 @@
 """Cells of a table: inert text and a style. Foreign text gets into a cell through `cell` only."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,8 +34,7 @@ def parted(*parts: tuple[str, str]) -> Cell:
     return Cell("".join(text for text, _ in parts), parts[0][1], parts)
 
 
-@dataclass(frozen=True)
-class TaskStatus:
+class TaskStatus(NamedTuple):
     """The status of a task or a run: a word, and the name of its style and its sign."""
 
     word: str
@@ -134,6 +132,11 @@ def last_cell(row: "TaskRow", now: datetime) -> Cell:
     if run.finished_at is None:
         return result
     return parted((result.text, result.style), (f" {humanize.ago(run.finished_at, now)}", "quiet"))
+
+
+def ended_cell(run: Run, now: datetime) -> Cell:
+    """How long ago the run ended."""
+    return Cell(humanize.ago(run.finished_at, now)) if run.finished_at else EMPTY
 
 
 def owner_cell(row: "TaskRow") -> Cell:

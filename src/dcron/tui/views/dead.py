@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from dcron.model import Run
 from dcron.presentation import humanize
 from dcron.tui.actions import runs
-from dcron.tui.table.cells import EMPTY, Cell, cell, run_status
+from dcron.tui.table.cells import Cell, cell, ended_cell, run_status
 from dcron.tui.table.columns import Column, name_column
 from dcron.tui.table.lists import PAGE
 from dcron.tui.views.run_list import RunListPane
@@ -43,7 +43,7 @@ class DeadPane(RunListPane):
             Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),
             name_column("task", "task", lambda run, _: cell(run.task, "name")),
             Column("state", "result", 9, _result),
-            Column("ended", "when", 8, _when, rank=1),
+            Column("ended", "when", 8, ended_cell, rank=1),
             Column("attempt", "try", 3, lambda run, _: Cell(str(run.attempt)), right=True, rank=3),
             Column("node", "node", 10, lambda run, _: cell(run.node), rank=4, most=16, from_width=60),
             Column(
@@ -104,7 +104,3 @@ class DeadPane(RunListPane):
 
 def _result(run: Run, now: datetime) -> Cell:
     return cell(humanize.result(run, now), run_status(run).style)
-
-
-def _when(run: Run, now: datetime) -> Cell:
-    return Cell(humanize.ago(run.finished_at, now)) if run.finished_at else EMPTY

@@ -12,7 +12,7 @@ from dcron.model import Run
 from dcron.presentation import humanize
 from dcron.services.dashboard import RUN_TERMS, Dashboard
 from dcron.tui.actions import dead_letters, runs
-from dcron.tui.table.cells import EMPTY, Cell, cell
+from dcron.tui.table.cells import Cell, cell, ended_cell
 from dcron.tui.table.columns import Column, name_column
 from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.table.lists import WholeListPane
@@ -58,8 +58,8 @@ class DeadTasksPane(WholeListPane):
             self.sign_column(lambda row, _: "failed"),
             name_column("task", "task", lambda row, _: cell(row.name, "name"), order="name"),
             Column("count", "letters", 8, lambda row, _: Cell(f"{row.count:,}"), right=True, order="count"),
-            Column("first", "first", 8, lambda row, now: _ended(row.first, now), rank=1, order="first"),
-            Column("last", "last", 8, lambda row, now: _ended(row.last, now), order="last"),
+            Column("first", "first", 8, lambda row, now: ended_cell(row.first, now), rank=1, order="first"),
+            Column("last", "last", 8, lambda row, now: ended_cell(row.last, now), order="last"),
             Column("result", "last result", 14, _result, rank=2, from_width=56),
             Column("node", "last node", 12, lambda row, _: cell(row.last.node), rank=3, from_width=70),
             Column(
@@ -146,10 +146,6 @@ class DeadTasksPane(WholeListPane):
     def _shown_letters(self) -> runs.ShownLetters:
         newest = max((row.last.id for row in self.found), default=0)
         return runs.ShownLetters(tuple(self.all_terms), self.filter_text, newest)
-
-
-def _ended(run: Run, now: datetime) -> Cell:
-    return Cell(humanize.ago(run.finished_at, now)) if run.finished_at else EMPTY
 
 
 def _result(row: DeadTask, now: datetime) -> Cell:

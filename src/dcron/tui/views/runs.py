@@ -13,7 +13,7 @@ from dcron.policy.starting.freezes import NEVER
 from dcron.presentation import humanize
 from dcron.services.dashboard import Dashboard, LatestRuns
 from dcron.tui.actions import runs
-from dcron.tui.table.cells import EMPTY, Cell, cell, run_status
+from dcron.tui.table.cells import EMPTY, Cell, cell, ended_cell, run_status
 from dcron.tui.table.columns import Column, name_column
 from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
 from dcron.tui.table.lists import PAGE
@@ -116,10 +116,8 @@ class RunsPane(RunListPane):
         return next(started, 0)
 
     def _when(self, run: Run, now: datetime) -> Cell:
-        if run.finished_at:
-            return Cell(humanize.ago(run.finished_at, now))
         if run.state is not RunState.WAITING:
-            return EMPTY
+            return ended_cell(run, now)
         return Cell(humanize.until_start(run.due_at, now, frozen_for(run, self._frozen)))
 
     def _reason(self, run: Run, now: datetime) -> Cell:

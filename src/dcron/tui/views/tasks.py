@@ -94,7 +94,7 @@ class TasksPane(TablePane):
         columns = (
             self.sign_column(lambda row, now: task_status(row, now).style),
             name_column("task", "task", lambda row, _: cell(row.task.name, "name"), "name"),
-            Column("state", "state", 9, _state, rank=5, order="state"),
+            Column("state", "state", 9, lambda row, now: Cell(*task_status(row, now)), rank=5, order="state"),
             Column(
                 "schedule",
                 *("schedule", 13, lambda row, _: cell(row.task.schedule)),
@@ -417,11 +417,6 @@ class TasksPane(TablePane):
 
 def _tasks(rows: Sequence[TaskRow]) -> Sequence[Task]:
     return [row.task for row in rows]
-
-
-def _state(row: TaskRow, now: datetime) -> Cell:
-    status = task_status(row, now)
-    return Cell(status.word, status.style)
 
 
 def _labels(row: TaskRow, _: datetime) -> Cell:
