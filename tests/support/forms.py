@@ -3,9 +3,10 @@
 from textual import events
 from textual.widgets import Input
 
-from dcron.tui.dialogs.entries import LONGEST, ChoiceEntry
+from dcron.tui.dialogs.choice_entry import ChoiceEntry
 from dcron.tui.forms.form import Form
 from dcron.tui.forms.rows import Row
+from dcron.tui.questions.entry import LONGEST
 from tests.support.tui import Screen
 
 

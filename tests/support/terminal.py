@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dcron.tui.dialogs import modals
+from dcron.tui.questions import dialogs
 from tests.support.escapes import shown
 from tests.support.patience import PATIENCE
 
@@ -62,7 +62,7 @@ class Terminal:
         Pressed twice they may do something else: wait before the first press, and long before the next.
         Keys right behind a second Esc would make another key: wait for them, too.
         """
-        self.read_for(2 * modals.PATIENCE)
+        self.read_for(2 * dialogs.PATIENCE)
         for patience in (5, 10, 20):
             self.type(keys)
             deadline = time.monotonic() + patience

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from dcron.tui import host
-from dcron.tui.dialogs import modals
 from dcron.tui.keys import input_queue
+from dcron.tui.questions import dialogs
 from tests.support.patience import PATIENCE
 from tests.support.tui import Stage
 
@@ -26,7 +26,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dialogs hear keys at once, but where a test is about that."""
-    monkeypatch.setattr(modals, "PATIENCE", 0.0)
+    monkeypatch.setattr(dialogs, "PATIENCE", 0.0)
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ from dcron.cli.asking.verb_completion import words_for
 from dcron.schedule.calendars import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.services.fleet import Fleet
-from dcron.tui.dialogs.entries import Entry
 from dcron.tui.dialogs.shell import OutputDialog
 from dcron.tui.frame.commands import READING_VERBS, WRITING_VERBS
 from dcron.tui.look.state import MOST_COMMANDS, TuiState
+from dcron.tui.questions.entry import Entry
 from tests.support.tui import Screen, Stage
 
 

@@ -10,9 +10,10 @@ from dcron.policy.ownership import digest
 from dcron.schema import tables
 from dcron.services.crontab import Crontab
 from dcron.services.history import History
-from dcron.tui.dialogs.modals import Ask, NoticeDialog
+from dcron.tui.dialogs.modals import NoticeDialog
 from dcron.tui.forms.dialogs import Decide
 from dcron.tui.history.pane import HistoryPane
+from dcron.tui.questions.dialogs import Ask
 from tests.support import forms
 from tests.support.stage import definition
 from tests.support.tui import Screen, Stage

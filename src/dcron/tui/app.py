@@ -3,29 +3,30 @@
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
+from textual.content import Content
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
 from dcron.model import Node
 from dcron.tui.frame.main_screen import MainScreen
-from dcron.tui.frame.messages import MessagingApp
 from dcron.tui.frame.refresher import Refresher
+from dcron.tui.host import Host
 from dcron.tui.keys.input_queue import IMPATIENT
-from dcron.tui.keys.keynames import key_name
+from dcron.tui.keys.keynames import key_name, key_of
 from dcron.tui.look.ascii_filter import AsciiFilter, WholeCellScrollBar
 from dcron.tui.look.colours import OWN_THEMES, theme_name
 from dcron.tui.look.driver import Driver
 from dcron.tui.look.settings import TuiSettings
 from dcron.tui.look.state import TuiState
 from dcron.tui.look.theme import CSS
-from dcron.tui.reads.connections import Connections
 from dcron.tui.reads.database_thread import DatabaseThread
 from dcron.tui.reads.health import Health
 from dcron.tui.table.cells import ASCII_SIGNS, UNICODE_SIGNS
@@ -48,7 +49,7 @@ def _palette() -> Any:
     return Commands
 
 
-class DcronApp(MessagingApp):
+class DcronApp(Host):
     """`dcron tui`. Returns the error that ended it, or None."""
 
     CSS = CSS
@@ -78,10 +79,11 @@ class DcronApp(MessagingApp):
             health_changed=self._health_changed,
             crashed=self.exit,
         )
-        self._connections = Connections(connect)
-        self.writes: DatabaseThread[Crontab] = DatabaseThread(
-            "writes", self._connections.crontab, self.call_later
-        )
+        self._connect = connect
+        self._lock = Lock()
+        self._shared: Crontab | None = None
+        """The crontab for changes and logs. The reads have a connection of their own."""
+        self.writes: DatabaseThread[Crontab] = DatabaseThread("writes", self._crontab, self.call_later)
         self._refresher = Refresher(self)
         self._key_at = 0.0
         self.main = MainScreen(self._start)
@@ -98,14 +100,24 @@ class DcronApp(MessagingApp):
 
     def _open(self, find_zone: Callable[[], tzinfo]) -> "Dashboard":
         """Load the modules that take long, then connect. Called in the thread of `reads`."""
+        from dcron.services.dashboard import Dashboard
         from dcron.tui.look.settings import new_task_zone
 
         self.main.view.load()
         self.zone = find_zone()
         self.call_later(self._loaded)
-        dashboard = self._connections.dashboard()
+        with self._lock:
+            self._shared = None  # if this thread has to connect again, the others have to, too
+        dashboard = Dashboard(self._connect())
         self.new_task_zone = new_task_zone(dashboard.crontab)
         return dashboard
+
+    def _crontab(self) -> "Crontab":
+        """Return the crontab for changes and logs. Called in the threads."""
+        with self._lock:
+            if self._shared is None:
+                self._shared = self._connect()
+            return self._shared
 
     def _start(self) -> None:
         self.reads.start()
@@ -185,7 +197,7 @@ class DcronApp(MessagingApp):
 
             self.push_screen(LogScreen(RunLog(crontab), run_id, self.zone))
 
-        self.fetch(lambda _: self._connections.crontab(), show)
+        self.fetch(lambda _: self._crontab(), show)
 
     def open_pane(self, pane: Widget) -> None:
         self.main.drill(cast("Pane", pane))
@@ -286,6 +298,27 @@ class DcronApp(MessagingApp):
 
     def action_refresh_now(self) -> None:
         self._refresher.check_now()
+
+    def action_help_quit(self) -> None:
+        """Report the key that quits: ctrl+c quits other programs."""
+        self.report(f"{key_of(self, 'app.quit')} quits")
+
+    def action_help(self) -> None:
+        from dcron.tui.dialogs.modals import HelpDialog
+        from dcron.tui.frame.help import help_content
+
+        keys = help_content(cast("Any", self.screen), HelpDialog.room(self.size.width))
+        self.push_screen(HelpDialog("keys", lambda: keys))
+
+    def action_error(self) -> None:
+        """Show the error of the database."""
+        from dcron.tui.dialogs.modals import NoticeDialog
+
+        self.push_screen(
+            NoticeDialog(
+                "the database", lambda: Content(safe(str(self.health.error or "the database answers")))
+            )
+        )
 
     def get_key_display(self, binding: Binding) -> str:
         """Return the name of the key."""

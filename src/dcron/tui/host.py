@@ -60,6 +60,8 @@ class Host(OrderedApp[Exception]):
         """Monotonic time since which keys wait for `fetch`."""
         self.writing = 0
         """Number of calls of `write` that keys wait for."""
+        self._has_agreed = False
+        """Whether the answer to `confirm` in a protected context is being acted on."""
 
     # Database ---------------------------------------------------------------------------------------
 
@@ -185,9 +187,30 @@ class Host(OrderedApp[Exception]):
 
         In a protected context, its name must be typed.
         """
+        from dcron.tui.questions.dialogs import Ask, Confirm
+
+        lines = [*details, f"on {self.settings.address}"]
+        if not self.settings.is_protected:
+            self.push_screen(Confirm(f"{question}?", lines), lambda yes: go() if yes else leave())
+            return
+        name = self.settings.context
+
+        def answered(text: str | None) -> None:
+            self._has_agreed = text == name
+            try:
+                (go if self._has_agreed else leave)()
+            finally:
+                self._has_agreed = False
+
+        asked = "\n".join([f"{question} in {name}?", *lines])
+        self.push_screen(Ask(asked, hint=f"type {name} and Enter to do it", must_be=name), answered)
 
     def ask_if_protected(self, question: str, go: Callable[[], None]) -> None:
         """Go on, in a protected context only after its name was typed, for this or for `confirm`."""
+        if self._has_agreed or not self.settings.is_protected:
+            go()
+        else:
+            self.confirm(question, [], go)
 
     def ask_for(
         self,
@@ -202,9 +225,23 @@ class Host(OrderedApp[Exception]):
 
         In a protected context, its name must be typed after such a text.
         """
+        from dcron.tui.questions.dialogs import Ask
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                return
+            if must_be is None or not self.settings.is_protected:
+                take(text)
+            else:
+                self.confirm(question.splitlines()[0].rstrip("?"), [], lambda: take(text))
+
+        self.push_screen(Ask(question, text, hint=hint, must_be=must_be), answered)
 
     def choose(self, question: str, choices: Sequence[str], done: Callable[[str], None]) -> None:
         """Let one of a few words be chosen."""
+        from dcron.tui.questions.dialogs import Choose
+
+        self.push_screen(Choose(question, choices), lambda chosen: done(chosen) if chosen else None)
 
     # Views ------------------------------------------------------------------------------------------
 

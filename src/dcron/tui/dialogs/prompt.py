@@ -13,8 +13,8 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from dcron.errors import UsageError
-from dcron.tui.dialogs.entries import Entry
 from dcron.tui.keys.completion import Completion, completed
+from dcron.tui.questions.entry import Entry
 from dcron.values.safe_text import safe
 
 LONGEST = 200

@@ -17,9 +17,10 @@ from textual.content import Content
 from textual.widgets import Static
 
 from dcron.errors import UsageError
-from dcron.tui.dialogs.modals import ReadDialog, heading, key_line
+from dcron.tui.dialogs.modals import ReadDialog
 from dcron.tui.host import Host
 from dcron.tui.keys.hints import fitting_hints
+from dcron.tui.questions.dialogs import heading, key_line
 from dcron.values.safe_text import safe_lines
 
 MOST_BYTES = 256 * 1024

@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from dcron.errors import UsageError
-from dcron.tui.dialogs.entries import LONGEST, Entry
-from dcron.tui.dialogs.modals import Dialog, heading, key_line
 from dcron.tui.host import Host
 from dcron.tui.keys.hints import hints
+from dcron.tui.questions.dialogs import Dialog, heading, key_line
+from dcron.tui.questions.entry import LONGEST, Entry
 from dcron.values.safe_text import safe
 
 

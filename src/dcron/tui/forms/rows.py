@@ -11,9 +11,10 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from dcron.fields import Field
-from dcron.tui.dialogs.entries import LONGEST, ChoiceEntry, Entry
+from dcron.tui.dialogs.choice_entry import ChoiceEntry
 from dcron.tui.forms.fields import choices, placeholder
 from dcron.tui.host import Hosted
+from dcron.tui.questions.entry import LONGEST, Entry
 from dcron.values.safe_text import safe_characters, safe_lines
 
 
