@@ -9,9 +9,9 @@ import pytest
 from dcron.model import RunState, Trigger
 from dcron.services.history import History
 from dcron.store.runs.rows import RunFilter
-from dcron.tui.dialogs import modals
 from dcron.tui.dialogs.suspend import suspended
 from dcron.tui.frame import refresher
+from dcron.tui.questions import dialogs
 from tests.support.tui import Stage, many
 
 
@@ -65,7 +65,7 @@ async def test_tasks_are_deleted_together_with_those_that_wait_for_them(stage: S
 
 async def test_keys_typed_ahead_answer_no_question(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.add("backup")
-    monkeypatch.setattr(modals, "PATIENCE", 30.0)
+    monkeypatch.setattr(dialogs, "PATIENCE", 30.0)
     async with stage.screen() as screen:
         await screen.press("D", "y")
         await screen.press("y", "tab", shows="delete backup?")
