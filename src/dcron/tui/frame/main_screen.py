@@ -20,13 +20,14 @@ from dcron.tui.host import Hosted
 from dcron.tui.keys.input_queue import Listener
 from dcron.tui.keys.keynames import key_of, with_keys
 from dcron.tui.look.backdrop import Backdrop, Body
+from dcron.tui.reads.database_thread import timed
 from dcron.tui.table.filter_counts import FilterCount, FilterCounts
 from dcron.tui.table.pane import Pane
 from dcron.tui.views import VIEWS, View
 from dcron.values.safe_text import safe
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
-    from dcron.services.dashboard import Dashboard
+    pass
 
 FIRST_PAINT = 0.03
 """Seconds for the first paint; the imports for the database would delay it."""
@@ -327,7 +328,7 @@ class MainScreen(Screen[None], Backdrop, Hosted, Listener):
         if counter is None:
             self._filter_counts.take(view, text, None, 0.0, time.monotonic())
         else:
-            self.host.reads.ask(_COUNTING, partial(_timed, counter), take)
+            self.host.reads.ask(_COUNTING, timed(counter), take)
 
     def action_saved_filter(self, number: int) -> None:
         filters, text, _ = self._saved_filters()
@@ -428,8 +429,3 @@ class MainScreen(Screen[None], Backdrop, Hosted, Listener):
         if (bound and bound.node in (self, self.app)) or self.host.health.lost_at is not None:
             return False
         return not (self.has_keys and self.pane.is_ready)
-
-
-def _timed(counter: "Callable[[Dashboard], FilterCount]", board: "Dashboard") -> tuple[FilterCount, float]:
-    began = time.perf_counter()
-    return counter(board), time.perf_counter() - began

@@ -1,12 +1,12 @@
 """Keep the screen up to date: check the database for changes, and count the whole crontab now and then."""
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
 from dcron.tui.host import Host
+from dcron.tui.reads.database_thread import timed
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.dashboard import Activity, Counts, Dashboard
@@ -73,7 +73,7 @@ class Refresher:
         self._is_uncounted = now < self._counted_at
         if not self._is_uncounted:
             self._counted_at = now + COUNTS_EVERY
-            self._app.reads.ask("counts", _timed_counts, self._take_counts)
+            self._app.reads.ask("counts", timed(lambda board: board.counts()), self._take_counts)
 
     def count_at_next_change(self) -> None:
         """Let the next change be counted even if the last count was a short time ago."""
@@ -112,8 +112,3 @@ class Refresher:
         self._app.counts, seconds = found
         self._counted_at = self._health.now().timestamp() + max(COUNTS_EVERY, COUNTS_SHARE * seconds)
         self._app.redraw_header()
-
-
-def _timed_counts(board: "Dashboard") -> "tuple[Counts, float]":
-    began = time.perf_counter()
-    return board.counts(), time.perf_counter() - began

@@ -35,6 +35,16 @@ class Request:
     """Monotonic time after which the work is refused instead of started."""
 
 
+def timed(question: Callable[[R], T]) -> Callable[[R], tuple[T, float]]:
+    """Return the question whose answer comes with the seconds that it took."""
+
+    def ask(connection: R) -> tuple[T, float]:
+        began = time.perf_counter()
+        return question(connection), time.perf_counter() - began
+
+    return ask
+
+
 class DatabaseThread(Generic[R]):
     """A daemon thread that owns a connection and answers requests, the oldest topic first."""
 

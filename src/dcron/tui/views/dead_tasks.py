@@ -12,6 +12,7 @@ from dcron.model import Run
 from dcron.presentation import humanize
 from dcron.services.dashboard import RUN_TERMS, Dashboard
 from dcron.tui.actions import dead_letters, runs
+from dcron.tui.reads.database_thread import timed
 from dcron.tui.table.cells import Cell, cell, ended_cell
 from dcron.tui.table.columns import Column, name_column
 from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
@@ -91,16 +92,12 @@ class DeadTasksPane(WholeListPane):
         """Read the tasks. There are at most as many as tasks."""
         terms = tuple(self.all_terms)
 
-        def read(board: Dashboard) -> tuple[list[DeadTask], float]:
-            began = time.perf_counter()
-            return board.dead_tasks(terms), time.perf_counter() - began
-
         def take(answer: tuple[list[DeadTask], float]) -> None:
             found, seconds = answer
             self._read_again_at = time.monotonic() + SHARE * seconds
             self.take(found)
 
-        self.ask("rows", read, take)
+        self.ask("rows", timed(lambda board: board.dead_tasks(terms)), take)
 
     def copied(self) -> str | None:
         """Return the name of the task."""

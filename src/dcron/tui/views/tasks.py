@@ -18,6 +18,7 @@ from dcron.tui.grouping import GroupHead, Grouping, with_heads
 from dcron.tui.history import undoing
 from dcron.tui.history.pane import HistoryPane
 from dcron.tui.keys.keynames import with_keys
+from dcron.tui.reads.database_thread import timed
 from dcron.tui.table.cells import (
     EMPTY,
     Cell,
@@ -145,13 +146,7 @@ class TasksPane(TablePane):
     def reload(self) -> None:
         """Read the ids, then the rows in sight."""
         self._asked_ids_at = time.monotonic()
-        question = self.ids_question()
-
-        def timed(board: Dashboard) -> tuple[Sequence[Any], float]:
-            began = time.perf_counter()
-            return question(board), time.perf_counter() - began
-
-        self.ask("ids", timed, self._take_ids)
+        self.ask("ids", timed(self.ids_question()), self._take_ids)
 
     def _take_ids(self, found: tuple[Sequence[Any], float]) -> None:
         ids, self._ids_took = found
