@@ -1,6 +1,8 @@
 """Dialogs with a text to read, which may be searched, and the one after a conflict."""
 
+import re
 from collections.abc import Callable
+from itertools import islice
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -9,15 +11,15 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from dcron.tui.dialogs.text_search import hits, next_line, nothing_found, with_hits
 from dcron.tui.host import Hosted
-from dcron.tui.keys.hints import hints as key_hints
+from dcron.tui.keys.hints import hints
 from dcron.tui.keys.keynames import with_keys
 from dcron.tui.questions.dialogs import Dialog, heading, key_line
 from dcron.values.safe_text import safe_lines
 
 LINES_ABOVE = 2
 """Lines that are shown above a hit."""
+MOST_HITS = 1000
 
 
 class ReadDialog(Dialog[None], Hosted):
@@ -44,7 +46,16 @@ class ReadDialog(Dialog[None], Hosted):
     def show(self, content: Content) -> None:
         """Show another text."""
         self._content = content
-        self.read.update(with_hits(content, self._sought))
+        for start, end in self._hits(content.plain):
+            content = content.stylize("reverse", start, end)
+        self.read.update(content)
+
+    def _hits(self, text: str) -> list[tuple[int, int]]:
+        """Return where the sought text is; case matters if it has capitals."""
+        if not (sought := self._sought):
+            return []
+        pattern = re.compile(re.escape(sought), 0 if sought != sought.lower() else re.IGNORECASE)
+        return [match.span() for match in islice(pattern.finditer(text), MOST_HITS)]
 
     def action_search(self) -> None:
         """Ask for a text and show where it is."""
@@ -58,15 +69,15 @@ class ReadDialog(Dialog[None], Hosted):
         self.host.ask_for("search for", search, hint=hint)
 
     def action_hit(self, by: int) -> None:
-        """Scroll to the next or the previous line with a hit."""
+        """Scroll to the next or the previous line with a hit; the search wraps around."""
         lines = self._content.wrap(self.read.content_size.width)
-        found = (number for number, line in enumerate(lines) if hits(line.plain, self._sought))
-        line = next_line(found, self._hit, by)
-        if line is None:
-            self.notify(nothing_found(self._sought), markup=False)
+        found = [number for number, line in enumerate(lines) if self._hits(line.plain)][::by]
+        if not found:
+            sought = self._sought
+            self.notify(f"nothing matches {sought}" if sought else "no text was searched for", markup=False)
             return
-        self._hit = line
-        top = self.read.virtual_region.y + line - LINES_ABOVE
+        self._hit = next((line for line in found if (line - self._hit) * by > 0), found[0])
+        top = self.read.virtual_region.y + self._hit - LINES_ABOVE
         self.query_one(self.SCROLLS).scroll_to(y=max(0, top), animate=False)
 
     def action_scroll(self, by: int) -> None:
@@ -147,7 +158,7 @@ class ConflictDialog(Dialog[bool]):
                 Content.assemble(("\nyours, not done: ", "bold"), safe_lines(self._mine)), markup=False
             )
             keys = "{conflict.again} do it to the task as it is now", "{dialog.leave} leave it"
-            yield key_line(key_hints(self, *keys))
+            yield key_line(hints(self, *keys))
 
     def action_again(self) -> None:
         self.dismiss(True)

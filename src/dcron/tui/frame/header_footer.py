@@ -14,7 +14,7 @@ from dcron.errors import DatabaseError
 from dcron.presentation import humanize
 from dcron.tui.host import Hosted
 from dcron.tui.keys.hints import ACTIVE, KEY, LABEL
-from dcron.tui.keys.keynames import CHANGES, fitting
+from dcron.tui.keys.keynames import fitting, possible_bindings
 from dcron.tui.views import VIEWS
 from dcron.values.safe_text import LEAST_MIDDLE, cells, safe, shorten, shorten_middle
 
@@ -235,10 +235,9 @@ class Hints(Line):
 
     def _hints(self) -> list[Hint]:
         found: dict[str, Hint] = {}
-        for active in self.screen.active_bindings.values():
+        for active in possible_bindings(self.screen, readonly=self.host.settings.readonly):
             binding = active.binding
-            is_possible = active.enabled and not (self.host.settings.readonly and binding.id in CHANGES)
-            if binding.show and is_possible and binding.action not in found:
+            if binding.show and binding.action not in found:
                 key = safe(self.app.get_key_display(binding))
                 found[binding.action] = Hint(key, binding.description, binding.action, active.node)
         return sorted(found.values(), key=lambda hint: hint.action == HELP)

@@ -9,7 +9,7 @@ from textual.screen import Screen
 
 from dcron.tui.frame.commands import COMMANDS
 from dcron.tui.host import Host
-from dcron.tui.keys.keynames import CHANGES, with_keys
+from dcron.tui.keys.keynames import possible_bindings, with_keys
 from dcron.tui.table.cells import SPARK_SIGNS
 from dcron.values.safe_text import cells, safe
 
@@ -73,10 +73,9 @@ def _groups(screen: Screen[object]) -> Mapping[str, Mapping[str, tuple[str, str,
     """Return the keys, the label and the id of each active binding, by group and action."""
     readonly = cast("Host", screen.app).settings.readonly
     groups: dict[str, dict[str, tuple[str, str, str]]] = {}
-    for active in screen.active_bindings.values():
+    for active in possible_bindings(screen, readonly=readonly):
         binding = active.binding
-        is_possible = active.enabled and not (readonly and binding.id in CHANGES)
-        if binding.id and is_possible:
+        if binding.id:
             group = groups.setdefault(_group(binding), {})
             keys = group.get(binding.action, ("", "", ""))[0]
             shown = screen.app.get_key_display(binding)

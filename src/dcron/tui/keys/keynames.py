@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from textual.binding import Binding
+from textual.binding import ActiveBinding, Binding
 from textual.dom import DOMNode
 from textual.keys import format_key, key_to_character
+from textual.screen import Screen
 
 from dcron.values.safe_text import cells, safe
 
@@ -65,6 +67,13 @@ def key_of(node: DOMNode, binding_id: str) -> str:
 def with_keys(node: DOMNode, text: str) -> str:
     """Return the text with each `{log.follow}` replaced by the key of this binding."""
     return _PLACEHOLDER.sub(lambda match: key_of(node, match[1]), text)
+
+
+def possible_bindings(screen: Screen[Any], *, readonly: bool) -> Iterator[ActiveBinding]:
+    """Yield the bindings that act on this screen; a read-only screen has none that change something."""
+    for active in screen.active_bindings.values():
+        if active.enabled and not (readonly and active.binding.id in CHANGES):
+            yield active
 
 
 def fitting(hints: Sequence[str], width: int) -> list[str]:
