@@ -1,10 +1,14 @@
-"""Keys act in the order in which they were typed, however close together they arrive: on a real terminal."""
+"""Keys act in the order in which they were typed, however close together, also on a slow screen."""
 
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from textual import events
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.widgets import Input
 
 from dcron.model import Task, Trigger
 from dcron.store.runs.rows import RunFilter
@@ -55,9 +59,13 @@ class Person:
         return self.stage.crontab.get(name)
 
     def started(self) -> list[str]:
-        """The tasks that were started by hand, in order."""
-        found = self.stage.crontab.runs(RunFilter(), 50)
-        return [run.task for run in reversed(found) if run.trigger is Trigger.MANUAL]
+        return started(self.stage)
+
+
+def started(stage: Stage) -> list[str]:
+    """The tasks that were started by hand, in order."""
+    found = stage.crontab.runs(RunFilter(), 50)
+    return [run.task for run in reversed(found) if run.trigger is Trigger.MANUAL]
 
 
 _SEQUENCES = {UP}
@@ -179,3 +187,30 @@ def test_keys_before_the_first_rows(person: Person) -> None:
         early.press("j", "r", ":", "run gam", TAB, ENTER, "j", "r")
         early.until(lambda: len(early.started()) == 3)
         assert early.started() == ["beta", "gamma", "gamma"]
+
+
+@pytest.mark.parametrize("of", [events.Key, Input.Changed, Input.Submitted])
+async def test_keys_in_one_burst_on_a_screen_that_is_slow_with_some_messages(
+    sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch, of: type[Message]
+) -> None:
+    for name in ("alpha", "beta", "gamma"):
+        sqlite_stage.add(name)
+    handle = MessagePump._dispatch_message
+
+    async def handle_slowly(pump: MessagePump, message: Message) -> None:
+        """Keep the machine busy."""
+        if isinstance(message, of):
+            time.sleep(0.03)
+        await handle(pump, message)
+
+    monkeypatch.setattr(MessagePump, "_dispatch_message", handle_slowly)
+    run = ["colon", *"run", "space", *"be", "tab", "enter"]
+    filtered = ["slash", *"gam", "enter", "r", "escape"]
+    async with sqlite_stage.screen() as screen:
+        for key in [*run, *filtered, "g", "r"]:
+            screen.app.post_message(events.Key(key, key if len(key) == 1 else _CHARACTERS.get(key)))
+        await screen.until(lambda: len(started(sqlite_stage)) == 3)
+    assert started(sqlite_stage) == ["beta", "gamma", "alpha"]
+
+
+_CHARACTERS = {"colon": ":", "space": " ", "slash": "/"}
