@@ -81,8 +81,8 @@ class Form(Screen[None], Hosted, Listener):
     """
     AUTO_FOCUS = ""  # `on_mount` chooses the field
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,enter", "next", "next field", id="form.next", show=False),
-        Binding("up", "previous", "previous field", id="form.previous", show=False),
+        Binding("down,enter", "app.focus_next", "next field", id="form.next", show=False),
+        Binding("up", "app.focus_previous", "previous field", id="form.previous", show=False),
         Binding("pagedown", "group(1)", "next group", id="form.next_group", show=False),
         Binding("pageup", "group(-1)", "previous group", id="form.previous_group", show=False),
         Binding("f2", "outlook", "whole preview", id="form.outlook"),
@@ -303,12 +303,6 @@ class Form(Screen[None], Hosted, Listener):
     def _submitted(self, message: Input.Submitted) -> None:
         message.stop()
         self.focus_next()
-
-    def action_next(self) -> None:
-        self.focus_next()
-
-    def action_previous(self) -> None:
-        self.focus_previous()
 
     def action_group(self, by: int) -> None:
         group = group_of(self.focused)
