@@ -14,7 +14,6 @@ from dcron.services.dashboard import ORDERS, TASK_TERMS, Dashboard, TaskDetail, 
 from dcron.services.tasks.rows import TaskRow
 from dcron.tui.actions import runs, tasks
 from dcron.tui.actions.why import explain
-from dcron.tui.grouping import GroupHead, Grouping, with_heads
 from dcron.tui.history import undoing
 from dcron.tui.history.pane import HistoryPane
 from dcron.tui.keys.keynames import with_keys
@@ -32,6 +31,7 @@ from dcron.tui.table.cells import (
 from dcron.tui.table.columns import Column, name_column
 from dcron.tui.table.detail_panel import DetailPanel
 from dcron.tui.table.filter_counts import MOST_COUNTED, FilterCount
+from dcron.tui.table.grouping import GroupHead, Grouping, with_heads
 from dcron.tui.table.pane import TablePane
 from dcron.tui.table.table import HeadId
 from dcron.tui.views.task_sections import brief_sections, in_tens
