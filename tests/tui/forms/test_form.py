@@ -304,7 +304,7 @@ async def test_what_is_pasted_is_drawn_inert_and_too_much_is_refused(sqlite_stag
         await paste(screen, "*" * 100_000)
         await complains(screen, "schedule", "100,000 characters")
         form = form_of(screen)
-        await screen.until(lambda: form._result and form._result.typed.number == form._number)
+        await screen.until(lambda: form._result and form._result.state.number == form.state.number)
         await complains(screen, "schedule", "100,000 characters")  # the check does not take it away
         await screen.press("end", "x")
         await screen.until(lambda: row_of(screen, "schedule").text == "30 2 * * *x")

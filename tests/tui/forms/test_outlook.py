@@ -12,7 +12,7 @@ from dcron.presentation import humanize, next_runs
 from dcron.schedule.calendars import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.tui.forms import checking, form
-from dcron.tui.forms.checking import Typed
+from dcron.tui.forms.checking import FormState
 from dcron.tui.forms.schedule_preview import COUNT, SchedulePreview, draw, preview
 from dcron.tui.reads.health import Health
 from tests.support.forms import fill, form_of, go, opened, paste, row_of
@@ -134,11 +134,11 @@ async def test_typing_does_not_wait_for_a_slow_check(
     release, began = threading.Event(), threading.Event()
     real = checking.check
 
-    def slow(typed: Typed) -> Any:
-        if typed.texts["tries"] == "2":
+    def slow(state: FormState, now: datetime) -> Any:
+        if state.texts["tries"] == "2":
             began.set()
             release.wait(60)
-        return real(typed)
+        return real(state, now)
 
     monkeypatch.setattr(checking, "check", slow)
     async with sqlite_stage.screen() as screen:

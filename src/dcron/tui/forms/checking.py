@@ -26,16 +26,17 @@ Moved = Sequence[tuple[str, str | list[str] | None]]
 
 
 @dataclass(frozen=True)
-class Typed:
-    """The texts of a form at one time."""
+class FormState:
+    """What is typed in a form at one time, and what is known for its check."""
 
-    number: int
-    """Grows with every change."""
     base: Definition
-    texts: Texts
+    """The task that is edited, or what a new one starts as."""
     is_new: bool
-    now: datetime
-    """The database's time."""
+    began_as: Texts
+    """The texts of `base`."""
+    texts: Texts
+    number: int = 0
+    """Grows with every change."""
     calendars: Calendars = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     """Calendars that could not be read, with the reason."""
@@ -47,7 +48,7 @@ class Typed:
 class Checked:
     """What the texts mean."""
 
-    typed: Typed
+    state: FormState
     task: Definition
     """The task. A text that cannot be read leaves its field unchanged."""
     errors: Mapping[str, str]
@@ -61,33 +62,33 @@ class Checked:
 
     @property
     def named(self) -> bool:
-        """Whether a name was typed. If not, it is made from the command, and may get a number."""
-        return bool(self.typed.texts["name"].strip())
+        """Whether a name was state. If not, it is made from the command, and may get a number."""
+        return bool(self.state.texts["name"].strip())
 
 
-def check(typed: Typed) -> Checked:
+def check(state: FormState, now: datetime) -> Checked:
     """Read the texts, and preview the schedule if it can be read.
 
-    It finds every error, but for those that only the database can find.
+    It finds every error, but for those that only the database can find. `now` is the database's time.
     """
-    task, errors = _task_of(typed)
+    task, errors = _task_of(state, now)
     for name in ("except_calendar", "only_calendar"):
-        if (calendar := getattr(task, name)) in typed.missing:
-            errors.setdefault(name, typed.missing[calendar])
+        if (calendar := getattr(task, name)) in state.missing:
+            errors.setdefault(name, state.missing[calendar])
     found: SchedulePreview | None = None
     load: Sequence[tuple[str, str]] = ()
     if not {"schedule", "timezone"} & errors.keys():
         try:
-            found = preview(task, typed.calendars, typed.now)
-            if typed.others is not None and next_runs.schedule_of(task).timed:
-                load = load_lines(start_load(task, typed.others), zone(task.timezone))
+            found = preview(task, state.calendars, now)
+            if state.others is not None and next_runs.schedule_of(task).timed:
+                load = load_lines(start_load(task, state.others), zone(task.timezone))
         except UsageError as error:
             errors.setdefault(error.field or GENERAL, str(error))
     moved: Moved = ()
     if not errors:
-        before, rules = None if typed.is_new else typed.base, rules_of(task, typed.calendars)
-        moved = list(next_runs.moved_runs(before, task, typed.now, rules))
-    return Checked(typed, task, errors, found, moved, load)
+        before, rules = None if state.is_new else state.base, rules_of(task, state.calendars)
+        moved = list(next_runs.moved_runs(before, task, now, rules))
+    return Checked(state, task, errors, found, moved, load)
 
 
 def merged(base: Definition, mine: Definition, theirs: Definition) -> Definition:
@@ -100,12 +101,12 @@ def changed_fields(before: Definition, after: Definition) -> list[str]:
     return [name for name in FIELDS if getattr(before, name) != getattr(after, name)]
 
 
-def _task_of(typed: Typed) -> tuple[Definition, dict[str, str]]:
+def _task_of(state: FormState, now: datetime) -> tuple[Definition, dict[str, str]]:
     """Return the task that the texts make of `base`, and the errors.
 
     A text that did not change leaves its field unchanged.
     """
-    base, texts, before = typed.base, typed.texts, texts_of(typed.base)
+    base, texts, before = state.base, state.texts, texts_of(state.base)
     values: dict[str, Any] = {}
     errors: dict[str, str] = {}
     for name, each in FIELDS.items():
@@ -122,7 +123,7 @@ def _task_of(typed: Typed) -> tuple[Definition, dict[str, str]]:
     task = replace(base, **values)
     if not errors:
         try:
-            require_valid(task, typed.now, base if isinstance(base, Task) else None)
+            require_valid(task, now, base if isinstance(base, Task) else None)
         except UsageError as error:
             errors = {error.field or GENERAL: str(error)}
     return task, errors

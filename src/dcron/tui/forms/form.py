@@ -23,7 +23,7 @@ from dcron.schedule.calendars import Calendar
 from dcron.services.calendars import Calendars
 from dcron.tui.dialogs.modals import NoticeDialog
 from dcron.tui.forms import checking
-from dcron.tui.forms.checking import GENERAL, Checked, Typed
+from dcron.tui.forms.checking import GENERAL, Checked, FormState
 from dcron.tui.forms.fields import texts_of
 from dcron.tui.forms.rows import GroupHeading, Row, group_of, row_of
 from dcron.tui.forms.schedule_preview import draw
@@ -91,17 +91,11 @@ class Form(Screen[None], Hosted, Listener):
     def __init__(self, definition: Definition, *, is_new: bool = False) -> None:
         """Edit this Task, or a new one that starts as `definition`."""
         super().__init__()
-        self.base = definition
-        self.is_new = is_new
-        self.began_as = texts_of(definition)
+        texts = texts_of(definition)
+        self.state = FormState(definition, is_new, texts, texts)
         self._checker = DatabaseThread("form checker", lambda: None, self.call_later)
-        self._calendars: dict[str, Calendar] = {}
-        self._missing: dict[str, str] = {}
         self.touched: set[str] = set()
         """The fields whose errors are shown; the others were not typed into yet."""
-        self._others: OtherStarts | None = None
-        """The starts of the other tasks, once they are counted."""
-        self._number = 0
         self._result: Checked | None = None
         self._shown = Content(EMPTY)
         """The preview on the screen."""
@@ -113,7 +107,7 @@ class Form(Screen[None], Hosted, Listener):
             yield Static(self._title(), classes="title", markup=False)
             with Vertical(classes="fields"):
                 for group in GROUPS:
-                    rows = [Row(each, self.began_as[name]) for name, each in self._of(group)]
+                    rows = [Row(each, self.state.began_as[name]) for name, each in self._of(group)]
                     is_used = any(not row.is_default for row in rows)
                     yield GroupHeading(group, rows, is_open=is_used or group in OPEN_GROUPS)
                     yield from rows
@@ -127,7 +121,7 @@ class Form(Screen[None], Hosted, Listener):
         self._check()
         self._count_others()
         self.set_interval(TICK, self._tick)
-        self.row("name" if self.is_new else "schedule").take_focus()
+        self.row("name" if self.state.is_new else "schedule").take_focus()
 
     def on_unmount(self) -> None:
         """Check nothing more."""
@@ -138,7 +132,10 @@ class Form(Screen[None], Hosted, Listener):
 
     def _count_others(self) -> None:
         """Count when the other tasks start, in short steps between other questions to the database."""
-        own, begin = getattr(self.base, "id", None), self.host.health.now().replace(second=0, microsecond=0)
+        own, begin = (
+            getattr(self.state.base, "id", None),
+            self.host.health.now().replace(second=0, microsecond=0),
+        )
 
         def count(ids: Sequence[int]) -> None:
             self._count_on(OtherStarts(begin, Minutes()), [each for each in ids if each != own], 0.0)
@@ -150,8 +147,7 @@ class Form(Screen[None], Hosted, Listener):
     def _count_on(self, others: OtherStarts, ids: Sequence[int], spent: float) -> None:
         """Count the starts of the next tasks, until all are counted or the time is used up."""
         if not ids or spent >= MOST_COUNTING_SECONDS:
-            self._others = replace(others, left_out=len(ids))
-            self._check()
+            self._know(others=replace(others, left_out=len(ids)))
             return
         some, end = list(ids[:COUNTED_AT_ONCE]), others.begin + SPAN
         self.host.reads.ask(
@@ -166,42 +162,39 @@ class Form(Screen[None], Hosted, Listener):
     def _typed(self, message: Row.Changed) -> None:
         message.stop()
         name = message.row.field.name
-        if message.row.text == self.began_as[name] and name not in self.touched:
+        if message.row.text == self.state.began_as[name] and name not in self.touched:
             return
         self.touched.add(name)
         self.check_soon()
 
     def check_soon(self) -> None:
         """Check the texts when the keys have rested."""
-        self._number += 1
+        self.state = replace(self.state, number=self.state.number + 1)
         if self._pause:
             self._pause.stop()
         self._pause = self.set_timer(PAUSE, self._check)
 
+    def _know(self, **known: Any) -> None:
+        """Check again with what is known now."""
+        self.state = replace(self.state, **known)
+        self._check()
+
     def _check(self) -> None:
         self._checked_at = time.monotonic()
-        typed = Typed(
-            self._number,
-            self.base,
-            self.texts(),
-            self.is_new,
-            self.host.health.now(),
-            dict(self._calendars),
-            dict(self._missing),
-            self._others,
-        )
-        self._checker.ask("check", lambda _: checking.check(typed), self._take)
+        self.state = state = replace(self.state, texts=self.texts())
+        now = self.host.health.now()
+        self._checker.ask("check", lambda _: checking.check(state, now), self._take)
 
     def texts(self) -> Mapping[str, str]:
         """Return the texts of all fields."""
         return {row.field.name: row.text for row in self.query(Row)}
 
     def _take(self, result: Checked) -> None:
-        if result.typed.number != self._number or self._ask_calendars(result.task):
+        if result.state.number != self.state.number or self._ask_calendars(result.task):
             return
         before, self._result = self._result, result
         self._show_preview()
-        if before and before.typed.number == result.typed.number:  # checked again because time has passed
+        if before and before.state.number == result.state.number:  # checked again because time has passed
             return
         self._show_errors()
         self.row("name").show_placeholder("" if result.named else result.task.name)
@@ -212,11 +205,8 @@ class Form(Screen[None], Hosted, Listener):
 
     def _ask_calendars(self, definition: Definition) -> bool:
         """Ask for the calendars that are not known yet; return whether there are any."""
-        names = {definition.except_calendar, definition.only_calendar} - {
-            None,
-            *self._calendars,
-            *self._missing,
-        }
+        known = {None, *self.state.calendars, *self.state.missing}
+        names = {definition.except_calendar, definition.only_calendar} - known
         for name in names:
             if name and not self.host.reads.is_waiting((self, name)):
                 self._ask_calendar(name)
@@ -224,12 +214,10 @@ class Form(Screen[None], Hosted, Listener):
 
     def _ask_calendar(self, name: str) -> None:
         def found(calendar: Calendar) -> None:
-            self._calendars[name] = calendar
-            self._check()
+            self._know(calendars={**self.state.calendars, name: calendar})
 
         def refused(error: DcronError) -> None:
-            self._missing[name] = str(error)
-            self._check()
+            self._know(missing={**self.state.missing, name: str(error)})
 
         self.host.reads.ask((self, name), lambda board: Calendars(board.crontab).read(name), found, refused)
 
@@ -294,7 +282,7 @@ class Form(Screen[None], Hosted, Listener):
         return draw(self._result.preview, self.host.health.now(), width, height, self._result.load)
 
     def _title(self, error: str = "") -> Content:
-        what = "new task" if self.is_new else f"edit {self.base.name}"
+        what = "new task" if self.state.is_new else f"edit {self.state.base.name}"
         return Content.assemble((f" {safe(what)} ", "reverse"), f"  {safe(error)}")
 
     # Moving -----------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The screen on which a task is written: a form that can be saved, with review and conflicts."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -70,7 +71,7 @@ class TaskForm(Form):
         self.dismiss()
 
     def _is_changed(self) -> bool:
-        return self.texts() != self.began_as
+        return self.texts() != self.state.began_as
 
     def _review(self, result: Checked) -> None:
         """Show what would be saved, and save it if the person agrees."""
@@ -79,10 +80,10 @@ class TaskForm(Form):
         if errors:
             self._go_to_error(errors)
             return
-        if not self.is_new and not changed_fields(self.base, definition):
+        if not self.state.is_new and not changed_fields(self.state.base, definition):
             self.host.report("nothing was changed")
             return
-        before = None if self.is_new else self.base
+        before = None if self.state.is_new else self.state.base
         warnings = result.preview.warnings if result.preview else ()
         command = set_line(before, definition) if before else add_line(definition, named=result.named)
         parts = [
@@ -90,7 +91,7 @@ class TaskForm(Form):
             ("", ""),
             (command, "$foreground-muted"),
         ]
-        heading = "add this task?" if self.is_new else f"change {self.base.name}?"
+        heading = "add this task?" if self.state.is_new else f"change {self.state.base.name}?"
 
         def save() -> None:
             self.host.ask_if_protected(heading.rstrip("?"), lambda: self._save(result))
@@ -106,12 +107,12 @@ class TaskForm(Form):
             self.host.report(errors[GENERAL], error=True)
 
     def _save(self, result: Checked) -> None:
-        definition, base, named = result.task, self.base, result.named
+        definition, base, named = result.task, self.state.base, result.named
         self._busy = True
         self.show_hint("saving ...")
 
         def save(crontab: Crontab) -> Outcome:
-            if self.is_new:
+            if self.state.is_new:
                 return saving.add(crontab, definition, named=named)
             assert isinstance(base, Task)
             return saving.change(crontab, base, definition)
@@ -156,7 +157,7 @@ class TaskForm(Form):
         decide(
             self.host,
             "another person changed it first; nothing was saved",
-            dialog_text.content([*head, *dialog_text.form_conflict(self.base, overtaken)]),
+            dialog_text.content([*head, *dialog_text.form_conflict(self.state.base, overtaken)]),
             [
                 Choice("a", apply, lambda: self._rebase(overtaken)),
                 Choice("t", theirs, lambda: self._keep(overtaken, self._kept)),
@@ -174,11 +175,10 @@ class TaskForm(Form):
         mine, theirs = overtaken.mine, overtaken.theirs
         assert mine
         if theirs is None:
-            self.is_new, self.base = True, mine
+            self.state = replace(self.state, is_new=True, base=mine)
         else:
-            texts = texts_of(merged(self.base, mine, theirs))
-            self.base = theirs
-            self.began_as = texts_of(theirs)
+            texts = texts_of(merged(self.state.base, mine, theirs))
+            self.state = replace(self.state, base=theirs, began_as=texts_of(theirs))
             for row in self.query(Row):
                 row.set_text(texts[row.field.name])
         self._saving = True
