@@ -77,12 +77,8 @@ class Notifier:
         self.draining = False
         """A draining node claims nothing new."""
 
-    def offer(self) -> None:
-        """Send what waits, as soon as there is time."""
-        self._wake.set()
-
     def wake(self) -> None:
-        """End a pause early."""
+        """Send what waits, as soon as there is time; or end."""
         self._wake.set()
 
     def run(self, stop: threading.Event) -> None:

@@ -120,7 +120,7 @@ class Upkeep:
             for job in filter(None, todo.due_jobs):
                 self._maintenance.offer(job)
             if todo.has_notifications:
-                self._notifier.offer()
+                self._notifier.wake()
         return done
 
     def _give_up(self, connection: Connection, now: datetime) -> list[int]:

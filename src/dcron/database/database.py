@@ -183,8 +183,7 @@ class Database(ABC):
         finally:
             del self._limits.answer
 
-    @abstractmethod
-    def lift_limits(self, connection: Connection) -> None:
+    def lift_limits(self, connection: Connection) -> None:  # noqa: B027
         """Let this transaction's statements take long and read whole tables, for a migration of many rows."""
 
     @abstractmethod
@@ -259,7 +258,7 @@ class Database(ABC):
         """Return an INSERT that skips rows which a unique index already contains."""
         return self.insert(table).on_conflict_do_nothing()
 
-    # -- others: changes, locks, ids
+    # -- others: changes, locks (in a SQLite file a writer is alone, so there they do nothing), ids
 
     def notify(self, connection: Connection) -> None:
         """Wake the agents when this transaction commits: something is due now.
@@ -276,32 +275,27 @@ class Database(ABC):
     def watch(self) -> ChangeWatch:
         """Return a watch for changes by others, with its own connection."""
 
-    @abstractmethod
-    def lock_tables(self, connection: Connection, tables: Iterable[str]) -> None:
+    def lock_tables(self, connection: Connection, tables: Iterable[str]) -> None:  # noqa: B027
         """Keep all other transactions from these tables until this one ends."""
 
-    @abstractmethod
-    def lock_dependencies(self, connection: Connection) -> None:
+    def lock_dependencies(self, connection: Connection) -> None:  # noqa: B027
         """Let no other transaction change dependencies between tasks until this one ends.
 
         Call this before any row is locked: a transaction that waits here then holds nothing that others
         need, so there is no deadlock. Later statements see what the previous holder committed.
         """
 
-    @abstractmethod
-    def lock_out_starts(self, connection: Connection) -> None:
+    def lock_out_starts(self, connection: Connection) -> None:  # noqa: B027
         """Wait until no other transaction records starts; none does so until this one ends.
 
         Call it first. A process that was stopped in such a transaction holds the lock until the server ends
         its session, after the patience of that process.
         """
 
-    @abstractmethod
-    def lock_channel(self, connection: Connection, channel: str) -> None:
+    def lock_channel(self, connection: Connection, channel: str) -> None:  # noqa: B027
         """Let no other transaction claim notifications of this channel until this one ends."""
 
-    @abstractmethod
-    def lock_ids(self, connection: Connection) -> None:
+    def lock_ids(self, connection: Connection) -> None:  # noqa: B027
         """Keep other transactions from skipping run ids until this one ends."""
 
     @abstractmethod

@@ -114,9 +114,6 @@ class SqliteDatabase(Database):
         event.listen(engine, "do_execute", postpone)
         return engine
 
-    def lift_limits(self, connection: Connection) -> None:
-        """Do nothing: no statement has a limit."""
-
     @contextmanager
     def time_limit(self, connection: Connection, seconds: float) -> Iterator[None]:
         give_up = time.monotonic() + seconds
@@ -152,21 +149,6 @@ class SqliteDatabase(Database):
 
     def watch(self) -> SqliteWatch:
         return SqliteWatch(self.path)
-
-    def lock_tables(self, connection: Connection, tables: Iterable[str]) -> None:
-        """Do nothing, as with the other locks: a writer is alone."""
-
-    def lock_dependencies(self, connection: Connection) -> None:
-        """Do nothing."""
-
-    def lock_out_starts(self, connection: Connection) -> None:
-        """Do nothing."""
-
-    def lock_channel(self, connection: Connection, channel: str) -> None:
-        """Do nothing."""
-
-    def lock_ids(self, connection: Connection) -> None:
-        """Do nothing."""
 
     def advance_ids(self, connection: Connection, to: int) -> None:
         """Make the next run get an id above `to`."""

@@ -1,6 +1,6 @@
 """Read and write nodes and their leases, which are times of the database's clock."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -16,7 +16,6 @@ from sqlalchemy import (
     bindparam,
     func,
     insert,
-    literal,
     literal_column,
     select,
     text,
@@ -116,11 +115,11 @@ def listing(connection: Connection, now: datetime, *, ended_since: datetime | No
     """
     running = select(func.count()).where(runs.c.owner == nodes.c.id, text(ALIVE)).scalar_subquery()
     query = select(*COLUMNS, running.label("running")).where(nodes.c.died_at.is_(None))
-    listed = [_node_from(row) for row in connection.execute(query)]
+    listed = from_rows(connection.execute(query))
     if ended_since:
         unheard = _unheard(connection)
         lately = nodes.c.died_at >= ended_since
-        ended = select(*COLUMNS, literal(0).label("running")).where(lately | nodes.c.id.in_(list(unheard)))
+        ended = select(*COLUMNS).where(lately | nodes.c.id.in_(list(unheard)))
         for row in connection.execute(ended):
             number, since = unheard.get(row.id, (0, None))
             listed.append(_node({**row._mapping, "unheard": number, "unheard_since": since}))
@@ -142,7 +141,7 @@ def living(connection: Connection, now: datetime) -> list[Node]:
 def ask_living(connection: Connection, now: datetime) -> Callable[[], list[Node]]:
     """Read the same together with the statements that follow; return the function that returns it."""
     reply = Reply(connection, _living(), {"now": now})
-    return lambda: [_node({**row._asdict(), "running": 0}) for row in reply.rows()]
+    return lambda: [_node(row._asdict()) for row in reply.rows()]
 
 
 @cache
@@ -153,19 +152,18 @@ def _living() -> Executable:
 
 def not_ended(connection: Connection) -> list[Node]:
     """Return the nodes that neither signed off nor were declared dead, in the order of their IDs."""
-    query = select(*COLUMNS, literal(0).label("running")).where(nodes.c.died_at.is_(None))
-    return [_node_from(row) for row in connection.execute(query.order_by(nodes.c.id))]
+    query = select(*COLUMNS).where(nodes.c.died_at.is_(None))
+    return from_rows(connection.execute(query.order_by(nodes.c.id)))
 
 
 def from_rows(rows: Iterable[Row[Any]]) -> list[Node]:
-    """Return the nodes of rows that have COLUMNS."""
-    return [_node({**row._mapping, "running": 0}) for row in rows]
+    """Return the nodes of rows that have COLUMNS, and perhaps how many runs are `running`."""
+    return [_node(row._asdict()) for row in rows]
 
 
 def from_labelled(row: Row[Any]) -> Node:
     """Return the node of a row that has LABELLED."""
-    values = {column.name: row._mapping[f"node_{column.name}"] for column in COLUMNS}
-    return _node({**values, "running": 0})
+    return _node({column.name: row._mapping[f"node_{column.name}"] for column in COLUMNS})
 
 
 def is_alive(connection: Connection, node_id: str) -> bool:
@@ -186,11 +184,7 @@ def drain(connection: Connection, node_id: str, *, draining: bool) -> None:
     connection.execute(update(nodes).where(*alive).values(draining=draining))
 
 
-def _node_from(row: Any) -> Node:
-    return _node(dict(row._mapping))
-
-
-def _node(values: dict[str, Any]) -> Node:
+def _node(values: Mapping[str, Any]) -> Node:
     lease = values["lease"] if values["lease"] and 0 < values["lease"] <= LONGEST_DURATION else None
     lists = {name: tuple(values[name]) for name in _LISTS}
-    return Node(**values | lists | {"lease": lease})
+    return Node(**{**values, **lists, "lease": lease})

@@ -64,7 +64,11 @@ def run_of(values: dict[str, Any]) -> Run:
 
 def by_id(connection: Connection, run_id: int) -> Run | None:
     """Return the run of this id."""
-    row = connection.execute(select(*COLUMNS).where(runs.c.id == run_id)).first()
+    return _first(connection, runs.c.id == run_id)
+
+
+def _first(connection: Connection, *conditions: ColumnElement[bool]) -> Run | None:
+    row = connection.execute(select(*COLUMNS).where(*conditions).limit(1)).first()
     return run_from(row) if row else None
 
 
@@ -190,16 +194,12 @@ def superseded_by(connection: Connection, run: Run) -> Run | None:
     if retry := retry_of(connection, run.id):
         return retry
     in_flow = (runs.c.flow == run.flow, runs.c.flow.is_not(None), runs.c.task_id == run.task_id)
-    other = (*in_flow, runs.c.id != run.id, runs.c.state.not_in(done))
-    row = connection.execute(select(*COLUMNS).where(*other).limit(1)).first()
-    return run_from(row) if row else None
+    return _first(connection, *in_flow, runs.c.id != run.id, runs.c.state.not_in(done))
 
 
 def retry_of(connection: Connection, run_id: int) -> Run | None:
     """Return the attempt that follows this run, if there is one."""
-    retry = (runs.c.retry_of == run_id, runs.c.retry_of.is_not(None))
-    row = connection.execute(select(*COLUMNS).where(*retry).limit(1)).first()
-    return run_from(row) if row else None
+    return _first(connection, runs.c.retry_of == run_id, runs.c.retry_of.is_not(None))
 
 
 def add(connection: Connection, values: dict[str, Any]) -> Run:

@@ -212,6 +212,16 @@ def _by_ids() -> Executable:
     return select(*COLUMNS).where(crontab.c.id.in_(bindparam("task_ids", expanding=True)))
 
 
+def _read(
+    connection: Connection,
+    *conditions: ColumnElement[bool] | TextClause,
+    order: Column[Any] | None = None,
+    limit: int | None = None,
+) -> list[Task]:
+    query = select(*COLUMNS).where(*conditions).order_by(order).limit(limit)
+    return [task_from(row) for row in connection.execute(query)]
+
+
 def names_beginning(connection: Connection, prefix: str, limit: int) -> list[str]:
     """Return the first names of tasks that begin with `prefix`, in order."""
     query = select(crontab.c.name).where(selectors.begins_with(crontab.c.name, prefix))
@@ -229,14 +239,12 @@ def names(connection: Connection, task_id: int | None = None) -> dict[int, str]:
 def by_names(connection: Connection, names: Sequence[str]) -> list[Task]:
     """Return the tasks of exactly these names that exist."""
     pages = (names[start : start + PAGE] for start in range(0, len(names), PAGE))
-    queries = (select(*COLUMNS).where(crontab.c.name.in_(page)) for page in pages)
-    return [task_from(row) for query in queries for row in connection.execute(query)]
+    return [task for page in pages for task in _read(connection, crontab.c.name.in_(page))]
 
 
 def of_source(connection: Connection, source: str) -> list[Task]:
     """Return the tasks that were imported from this source, in the order of ids."""
-    query = select(*COLUMNS).where(crontab.c.source == source).order_by(crontab.c.id)
-    return [task_from(row) for row in connection.execute(query)]
+    return _read(connection, crontab.c.source == source, order=crontab.c.id)
 
 
 def sources(connection: Connection) -> list[str]:
@@ -247,8 +255,7 @@ def sources(connection: Connection) -> list[str]:
 
 def applied(connection: Connection, limit: int) -> list[Task]:
     """Return the first tasks, by name, that were applied from a source."""
-    query = select(*COLUMNS).where(crontab.c.applied.is_not(None)).order_by(crontab.c.name).limit(limit)
-    return [task_from(row) for row in connection.execute(query)]
+    return _read(connection, crontab.c.applied.is_not(None), order=crontab.c.name, limit=limit)
 
 
 def set_ownership(connection: Connection, task: Task, ownership: Ownership) -> bool:
@@ -277,24 +284,21 @@ def _lock() -> Executable:
 
 def page(connection: Connection, after: str, limit: int, *, paused: bool = False) -> list[Task]:
     """Return the tasks that follow the name `after`, in the order of names."""
-    query = select(*COLUMNS).where(crontab.c.name > after).order_by(crontab.c.name).limit(limit)
-    if paused:
-        query = query.where(crontab.c.enabled.is_(False))
-    return [task_from(row) for row in connection.execute(query)]
+    paused_ones = [crontab.c.enabled.is_(False)] if paused else []
+    return _read(connection, crontab.c.name > after, *paused_ones, order=crontab.c.name, limit=limit)
 
 
-def every(connection: Connection, *, paused: bool = False, page_size: int = 1000) -> Iterator[Task]:
+def every(connection: Connection, *, paused: bool = False) -> Iterator[Task]:
     """Yield all tasks in the order of names, read a page at a time."""
     after = ""
-    while found := page(connection, after, page_size, paused=paused):
+    while found := page(connection, after, 2 * PAGE, paused=paused):
         yield from found
         after = found[-1].name
 
 
 def selected(connection: Connection, selector: Selector) -> list[Task]:
     """Return the tasks that the selector chooses, in the order of names."""
-    query = select(*COLUMNS).where(selectors.condition(selector)).order_by(crontab.c.name)
-    return [task_from(row) for row in connection.execute(query)]
+    return _read(connection, selectors.condition(selector), order=crontab.c.name)
 
 
 def count(connection: Connection) -> int:
@@ -362,8 +366,7 @@ def replan_older_zones(connection: Connection, tzdata: str) -> int:
 
 def with_reboot(connection: Connection) -> list[Task]:
     """Return the enabled tasks whose schedules contain `@reboot`."""
-    query = select(*COLUMNS).where(text(REBOOT), crontab.c.enabled)
-    return [task_from(row) for row in connection.execute(query)]
+    return _read(connection, text(REBOOT), crontab.c.enabled)
 
 
 def retire_once(

@@ -70,33 +70,24 @@ def take_upkeep(
     values = {"node_id": node_id, **jobs, **waiting}
     rows = connection.execute(_statement(database.time), values).all()
     leases = {row.id: HeldLease(row.alive_until, row.lease) for row in rows}
-    found = rows[0]
-    due_jobs = found.due_quick_job, found.due_slow_job
-    return Todo(
-        *(leases, found.at),
-        found.owned,
-        found.expired,
-        found.blocked,
-        found.retirable,
-        due_jobs,
-        found.notified,
-        found.unheard,
-        found.on_disconnect,
-    )
+    found = rows[0]._mapping
+    due_jobs = found["due_quick_job"], found["due_slow_job"]
+    same = {name: found[name] for name in Todo.__dataclass_fields__ if name in found}
+    return Todo(leases=leases, due_jobs=due_jobs, **same)
 
 
 @cache
 def _statement(time: ColumnElement[datetime]) -> Executable:
     return select(
-        type_coerce(time, Instant()).label("at"),
+        type_coerce(time, Instant()).label("read_at"),
         *(nodes.c.id, nodes.c.alive_until, nodes.c.lease),
-        claims.owned_runs().exists().label("owned"),
-        expiry.expired(select(runs.c.id)).exists().label("expired"),
-        select(runs.c.id).where(text(BLOCKED)).exists().label("blocked"),
-        tasks.retirable().exists().label("retirable"),
+        claims.owned_runs().exists().label("owns_runs"),
+        expiry.expired(select(runs.c.id)).exists().label("has_expired"),
+        select(runs.c.id).where(text(BLOCKED)).exists().label("has_blocked"),
+        tasks.retirable().exists().label("has_retirable"),
         maintenance.due("quick_jobs").scalar_subquery().label("due_quick_job"),
         maintenance.due("slow_jobs").scalar_subquery().label("due_slow_job"),
-        notifications.is_waiting().label("notified"),
-        unheard.every().exists().label("unheard"),
-        select(settings.c.name).where(is_of(ON_DISCONNECT.name)).exists().label("on_disconnect"),
+        notifications.is_waiting().label("has_notifications"),
+        unheard.every().exists().label("has_unheard"),
+        select(settings.c.name).where(is_of(ON_DISCONNECT.name)).exists().label("has_on_disconnect"),
     ).where(nodes.c.died_at.is_(None))
