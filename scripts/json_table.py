@@ -28,7 +28,7 @@ def written(page: str) -> str:
 
 def _row(document: str) -> str:
     verbs = ", ".join(f"`{verb}`" for verb in verbs_of(document))
-    shape = re.sub(r"=\w+:", ":", " ".join(shapes()[document].split()))  # without the names in the program
+    shape = re.sub(r"=[\w.]+:", ":", " ".join(shapes()[document].split()))  # without the names in the program
     return f"| **{document}** | {verbs} | `{shape}` |"
 
 

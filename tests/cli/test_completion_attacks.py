@@ -171,7 +171,8 @@ def test_what_tab_writes_can_be_entered(shell: str, sqlite: Dcron, hostile: Path
 
 def test_everything_offered_is_inert(sqlite: Dcron, hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DCRON_DB", sqlite.url)
-    offered = [offer for kind in completion._KINDS for offer in completion.offers(kind, _Context(), "")]
+    kinds = {*completion._LOCAL, *completion._IN_CRONTAB}
+    offered = [offer for kind in kinds for offer in completion.offers(kind, _Context(), "")]
     assert len(offered) > 50
     assert {"good", "better"} <= {word for word, _ in offered}
     for word, description in offered:

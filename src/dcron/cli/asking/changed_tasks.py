@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from dcron import presentation, services
+from dcron.cli.asking.which import Chosen
 from dcron.cli.output import console, json_output
 from dcron.cli.output.documents import Document
 from dcron.cli.output.tables import print_facts
@@ -29,36 +30,15 @@ def task_shapes(crontab: "services.crontab.Crontab", tasks: Sequence[Task]) -> l
     return [json_output.task_shape(row, now) for row in crontab.rows([task.id for task in tasks])]
 
 
-def print_json(
-    crontab: "services.crontab.Crontab", changed: Sequence[Task], *, as_list: bool = False
-) -> None:
-    """Print the tasks as JSON: one as an object unless `as_list`, several as an array."""
-    shapes = task_shapes(crontab, changed)
-    if as_list:
-        console.emit_list(shapes)
-    else:
-        console.emit_one_or_list(shapes)
-
-
-def print_removed(
-    removed: Sequence[Task], shapes: Sequence[Document] | None, *, as_list: bool = False
-) -> None:
-    """Print the removed tasks: those of `shapes`, which they had before, or a line each."""
-    if shapes is None:
-        for task in removed:
-            console.data(f"removed  {task.name}")
-        return
-    names = {task.name for task in removed}
-    gone = [each for each in shapes if each["name"] in names]
-    (console.emit_list if as_list else console.emit_one_or_list)(gone)
-
-
 def print_done(
-    done: str, crontab: "services.crontab.Crontab", changed: Sequence[Task], *, as_json: bool
+    done: str, crontab: "services.crontab.Crontab", chosen: Chosen, changed: Sequence[Task], *, as_json: bool
 ) -> None:
-    """Print what was done to tasks that a selector chose: a line each, or an array."""
+    """Print what was done to tasks: in full where they were named, else a line each."""
     if as_json:
-        print_json(crontab, changed, as_list=True)
+        console.emit_one_or_list(task_shapes(crontab, changed), as_list=chosen.is_list)
         return
     for task in changed:
-        console.data(f"{done}  {task.name}")
+        if chosen.selector:
+            console.data(f"{done}  {task.name}")
+        else:
+            print_changed(done, task, crontab)

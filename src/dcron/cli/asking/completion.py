@@ -8,16 +8,14 @@ inert characters through.
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dcron import config, policy, presentation, services
 from dcron.errors import DcronError
-
-if TYPE_CHECKING:
-    from dcron.services.crontab import Crontab
 
 
 @dataclass
@@ -50,19 +48,24 @@ def inert(text: str) -> str:
 
 def completes(metavar: str | None) -> bool:
     """Return whether words can be offered for this metavar."""
-    return any(part in _KINDS or _LITERAL.fullmatch(part) for part in _parts(metavar or ""))
+    return any(
+        part in _LOCAL or part in _IN_CRONTAB or _LITERAL.fullmatch(part) for part in _parts(metavar or "")
+    )
 
 
 def offers(metavar: str, ctx: Any, beginning: str) -> list[Offer]:
     """Return the words for each part of a metavar such as `N|none`."""
-    found: list[Offer] = []
+    found: list[str | Offer] = []
     for part in _parts(metavar):
         if _LITERAL.fullmatch(part):
-            found.append((part, ""))
-        elif part in _KINDS:
-            found += _KINDS[part](ctx, beginning)
-    fitting = (offer for offer in found if offer[0].startswith(beginning) and _INERT.fullmatch(offer[0]))
-    return [(word, inert(text)) for word, text in islice(fitting, _MOST)]
+            found.append(part)
+        if part in _LOCAL:
+            found += _LOCAL[part](beginning)
+        if part in _IN_CRONTAB:
+            found += _query(ctx, _IN_CRONTAB[part], beginning)
+    described = dict(each if isinstance(each, tuple) else (each, "") for each in found)
+    fitting = (word for word in described if word.startswith(beginning) and _INERT.fullmatch(word))
+    return [(word, inert(described[word])) for word in islice(fitting, _MOST)]
 
 
 def words(metavar: str, ctx: Any, beginning: str) -> list[str]:
@@ -74,24 +77,27 @@ def _parts(metavar: str) -> list[str]:
     return metavar.removesuffix("...").strip("[]").split("|")
 
 
-def _query(ctx: Any, read: "Callable[[Crontab], Iterable[str]]") -> list[str]:
-    """Return the answer of the database, or nothing if it cannot be read.
+Reader = Callable[["services.crontab.Crontab", str, str], Iterable[str | Offer]]
+"""Reads words of a crontab, given what was typed and the verb."""
+
+
+def _query(ctx: Any, read: Reader, beginning: str) -> list[str | Offer]:
+    """Return the words of the crontab, or none if its database cannot be read.
 
     If the context has a crontab, as on the screen, read that one and open no connection.
     """
     from dcron.cli.running.context import new_database
-    from dcron.config.files import actor
-    from dcron.services.crontab import Crontab
 
-    if ctx is not None and isinstance(crontab := ctx.find_root().obj, Crontab):
-        return list(read(crontab))
+    verb = str(ctx.info_name) if ctx is not None else ""
+    if ctx is not None and isinstance(crontab := ctx.find_root().obj, services.crontab.Crontab):
+        return list(read(crontab, beginning, verb))
     os.environ.setdefault("DCRON_PATIENCE", "1s")
     try:
         with closing(new_database(_url(ctx), readonly=True)) as database:
             path = database.address.path
             if path and not path.exists():  # completion must not create a database
                 return []
-            return list(read(Crontab(database, actor())))
+            return list(read(services.crontab.Crontab(database, config.files.actor()), beginning, verb))
     except DcronError:
         return []
 
@@ -105,192 +111,125 @@ def _url(ctx: Any) -> str | None:
     return None
 
 
-def _plain(names: Iterable[str]) -> list[Offer]:
-    return [(name, "") for name in dict.fromkeys(names)]
-
-
-def _runs(ctx: Any, beginning: str) -> list[Offer]:
-    """Return the runs that the verb can act on, the newest first."""
+def _runs(crontab: "services.crontab.Crontab", typed: str, verb: str) -> Iterator[Offer]:
+    """Yield the runs that the verb can act on, the newest first."""
     from dcron.model import RunState
     from dcron.store.runs.rows import RunFilter
 
     unfinished = [RunState.WAITING, RunState.CLAIMED, RunState.RUNNING]
-    filters = {
-        "cancel": RunFilter(states=unfinished),
-        "retry": RunFilter(dead=True),
-        "dismiss": RunFilter(dead=True),
-    }
-    found: list[Offer] = []
-
-    def ask(crontab: "Crontab") -> Iterator[str]:
-        for run in crontab.runs(filters.get(ctx.info_name, RunFilter()), _MOST):
-            found.append((str(run.id), f"{run.task} {run.state.value}"))
-            yield run.task
-
-    _query(ctx, ask)
-    return found
+    dead = RunFilter(dead=True)
+    filters = {"cancel": RunFilter(states=unfinished), "retry": dead, "dismiss": dead}
+    for run in crontab.runs(filters.get(verb, RunFilter()), _MOST):
+        yield str(run.id), f"{run.task} {run.state.value}"
 
 
-def _freezes(ctx: Any, beginning: str) -> list[Offer]:
-    """Return the numbers of freezes that hold or are planned, with their reasons."""
-    from dcron.policy.starting.freezes import state_of
-    from dcron.services.freezes import Freezes
-
-    found: list[Offer] = []
-
-    def ask(crontab: "Crontab") -> Iterator[str]:
-        now = crontab.now()
-        for freeze in Freezes(crontab).listing(_MOST):
-            if (state := state_of(freeze, now)) != "over":
-                found.append((str(freeze.id), f"{state}: {freeze.reason}" if freeze.reason else state))
-                yield str(freeze.id)
-
-    _query(ctx, ask)
-    return found
+def _freezes(crontab: "services.crontab.Crontab", typed: str, verb: str) -> Iterator[Offer]:
+    """Yield the numbers of freezes that hold or are planned, with their reasons."""
+    now = crontab.now()
+    for freeze in services.freezes.Freezes(crontab).listing(_MOST):
+        if (state := policy.starting.freezes.state_of(freeze, now)) != "over":
+            yield str(freeze.id), f"{state}: {freeze.reason}" if freeze.reason else state
 
 
-def _alerts(ctx: Any, beginning: str) -> list[Offer]:
-    """Return the numbers of open alerts, the newest first."""
-    from dcron.presentation import alerts
-    from dcron.services.alerts import Alerts
-
-    found: list[Offer] = []
-
-    def ask(crontab: "Crontab") -> Iterator[str]:
-        for facts in Alerts(crontab).page(limit=_MOST):
-            alert = facts.alert
-            found.append((str(alert.id), f"{alerts.name(alert)} {alerts.word(alert.kind)}"))
-            yield alert.subject
-
-    _query(ctx, ask)
-    return found
+def _alerts(crontab: "services.crontab.Crontab", typed: str, verb: str) -> Iterator[Offer]:
+    """Yield the numbers of open alerts, the newest first."""
+    alerts = presentation.alerts
+    for facts in services.alerts.Alerts(crontab).page(limit=_MOST):
+        yield str(facts.alert.id), f"{alerts.name(facts.alert)} {alerts.word(facts.alert.kind)}"
 
 
-def _calendars(ctx: Any, beginning: str) -> list[Offer]:
-    from dcron.services.calendars import Calendars
+def _of_nodes(*kinds: str) -> Reader:
+    """Return the reader of these attributes of living nodes."""
 
-    return _plain(_query(ctx, lambda crontab: Calendars(crontab).names(beginning, _MOST)))
+    def read(crontab: "services.crontab.Crontab", typed: str, verb: str) -> Iterator[str]:
+        for node in services.fleet.Fleet(crontab).living():
+            for found in (getattr(node, kind) for kind in kinds):
+                yield from [found] if isinstance(found, str) else found
 
-
-def _nodes(ctx: Any, beginning: str) -> list[Offer]:
-    from dcron.services.fleet import Fleet
-
-    return _plain(
-        _query(
-            ctx, lambda crontab: (each for node in Fleet(crontab).living() for each in (node.name, node.id))
-        )
-    )
+    return read
 
 
-def _channels(ctx: Any, beginning: str) -> list[Offer]:
-    """Return the channels of living nodes and of this machine."""
-    from dcron.config.channels import MAILTO
-    from dcron.config.files import load_config
-    from dcron.services.fleet import Fleet
-
-    living = _query(ctx, lambda crontab: (each for node in Fleet(crontab).living() for each in node.channels))
-    try:
-        own = list(load_config().notify)
-    except DcronError:
-        own = []
-    return _plain(sorted({*own, *living} - {MAILTO}))
+def _channels(crontab: "services.crontab.Crontab", typed: str, verb: str) -> Iterator[str | Offer]:
+    """Yield the channels of living nodes; `mailto` is no whole name of one."""
+    found = _of_nodes("channels")(crontab, typed, verb)
+    yield from (name for name in found if name != config.channels.MAILTO)
 
 
-def _labels(ctx: Any, beginning: str) -> list[Offer]:
+def _queues(crontab: "services.crontab.Crontab", typed: str, verb: str) -> Iterator[str | Offer]:
+    """Yield the queues with a limit, with active runs, or served by an agent."""
+    yield from (queue.name for queue in services.fleet.Fleet(crontab).queues())
+    yield from _of_nodes("queues")(crontab, typed, verb)
+
+
+def _labels(crontab: "services.crontab.Crontab", typed: str, verb: str) -> Iterable[str]:
     """Return the labels that tasks have, such as `team=shop`."""
-    return _plain(_query(ctx, lambda crontab: crontab.labels(beginning, _MOST)))
+    return crontab.labels(typed, _MOST)
 
 
-def _queues(ctx: Any, beginning: str) -> list[Offer]:
-    """Return the queues with a limit, with active runs, or served by an agent."""
-    from dcron.services.fleet import Fleet
-
-    def ask(crontab: "Crontab") -> Iterator[str]:
-        fleet = Fleet(crontab)
-        yield from (queue.name for queue in fleet.queues())
-        for node in fleet.living():
-            yield from node.queues
-
-    return _plain(["default", *_query(ctx, ask)])
+def _configured(part: str) -> Iterable[str]:
+    """Return the names in a part of the config files."""
+    try:
+        return sorted(getattr(config.files.load_config(), part))
+    except DcronError:
+        return ()
 
 
-def _sources(ctx: Any, beginning: str) -> list[Offer]:
-    from dcron.services.changes.applied import Apply
-
-    return _plain(_query(ctx, lambda crontab: Apply(crontab).sources()))
-
-
-def _tags(ctx: Any, beginning: str) -> list[Offer]:
-    from dcron.services.fleet import Fleet
-
-    return _plain(_query(ctx, lambda crontab: (tag for node in Fleet(crontab).living() for tag in node.tags)))
-
-
-def _zones(ctx: Any, beginning: str) -> list[Offer]:
+def _zones(typed: str) -> Iterable[str]:
     from dcron.schedule.zones import zone_names
 
-    return _plain(name for name in zone_names() if name.startswith(beginning))
+    return (name for name in zone_names() if name.startswith(typed))
 
 
-def _states(ctx: Any, beginning: str) -> list[Offer]:
+def _states(typed: str) -> Iterable[str]:
     from dcron.model import RunState
 
-    return _plain(RunState)
+    return RunState
 
 
-def _accounts(ctx: Any, beginning: str) -> list[Offer]:
+def _accounts(typed: str) -> Iterable[str]:
     import pwd
 
-    return _plain(sorted(entry.pw_name for entry in pwd.getpwall()))
+    return sorted(entry.pw_name for entry in pwd.getpwall())
 
 
-def _clearable(ctx: Any, beginning: str) -> list[Offer]:
+def _clearable(typed: str) -> Iterable[str]:
     from dcron.fields import CLEARABLE
 
-    return _plain(CLEARABLE)
+    return CLEARABLE
 
 
-def _schedules(ctx: Any, beginning: str) -> list[Offer]:
-    macros = ("hourly", "daily", "weekly", "monthly", "yearly", "reboot")
-    return _plain(f"@{macro}" for macro in macros)
-
-
-def _contexts(ctx: Any, beginning: str) -> list[Offer]:
-    """Return the contexts of the config files."""
-    from dcron.config.files import load_config
-
-    try:
-        return _plain(sorted(load_config().contexts))
-    except DcronError:
-        return []
-
-
-def _settings(ctx: Any, beginning: str) -> list[Offer]:
+def _settings(typed: str) -> Iterable[Offer]:
     from dcron.settings.registry import SETTINGS
 
     return [(name, setting.help) for name, setting in SETTINGS.items()]
 
 
-_KINDS: dict[str, Callable[[Any, str], list[Offer]]] = {
-    "ALERT": _alerts,
-    "CALENDAR": _calendars,
-    "CHANNEL": _channels,
-    "CONTEXT": _contexts,
-    "EVENT": lambda ctx, beginning: _plain(_query(ctx, lambda crontab: crontab.events(_MOST))),
-    "FREEZE": _freezes,
-    "K=V": _labels,
-    "NAME": lambda ctx, beginning: _plain(_query(ctx, lambda crontab: crontab.names(beginning, _MOST))),
-    "NODE": _nodes,
+_LOCAL: Mapping[str, Callable[[str], Iterable[str | Offer]]] = {
+    "CHANNEL": lambda typed: _configured("notify"),
+    "CONTEXT": lambda typed: _configured("contexts"),
     "OPTION": _clearable,
-    "QUEUE": _queues,
-    "RUN": _runs,
-    "SCHEDULE": _schedules,
-    "SELECTOR": _labels,
+    "QUEUE": lambda typed: ["default"],
+    "SCHEDULE": lambda typed: ("@hourly", "@daily", "@weekly", "@monthly", "@yearly", "@reboot"),
     "SETTING": _settings,
-    "SINCE": lambda ctx, beginning: _plain(("1h", "today", "yesterday")),
-    "SOURCE": _sources,
+    "SINCE": lambda typed: ("1h", "today", "yesterday"),
     "STATE": _states,
-    "TAG": _tags,
     "USER": _accounts,
     "ZONE": _zones,
 }
+"""What needs no database, by metavar."""
+_IN_CRONTAB: Mapping[str, Reader] = {
+    "ALERT": _alerts,
+    "CALENDAR": lambda crontab, typed, verb: services.calendars.Calendars(crontab).names(typed, _MOST),
+    "CHANNEL": _channels,
+    "EVENT": lambda crontab, typed, verb: crontab.events(_MOST),
+    "FREEZE": _freezes,
+    "K=V": _labels,
+    "NAME": lambda crontab, typed, verb: crontab.names(typed, _MOST),
+    "NODE": _of_nodes("name", "id"),
+    "QUEUE": _queues,
+    "RUN": _runs,
+    "SELECTOR": _labels,
+    "SOURCE": lambda crontab, typed, verb: services.changes.applied.Apply(crontab).sources(),
+    "TAG": _of_nodes("tags"),
+}
+"""What the crontab has, by metavar."""

@@ -128,7 +128,7 @@ RunsOrNames = Annotated[
 
 def runs_or_names(words: Sequence[str]) -> tuple[list[int], list[str]]:
     """Return the numbers of runs, or the names of tasks: a word of digits is a run. Raises UsageError."""
-    numbers = [word for word in words if word.isascii() and word.isdigit()]
+    numbers = list(filter(is_number, words))
     if numbers and len(numbers) < len(words):
         raise UsageError("give numbers of runs or names of tasks, not both")
     return list(dict.fromkeys(map(run_number, numbers))), [] if numbers else list(words)

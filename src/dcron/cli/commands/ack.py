@@ -4,9 +4,10 @@ from datetime import timedelta
 from typing import Annotated
 
 from dcron import services
-from dcron.cli.asking.name_arguments import agreed
 from dcron.cli.asking.options import Db, Json, argument, option
-from dcron.cli.output import console, json_output
+from dcron.cli.asking.which import agreed
+from dcron.cli.output import console
+from dcron.cli.output.documents import make
 from dcron.cli.running.context import opened_crontab, reason
 from dcron.errors import UsageError
 from dcron.model import Alert
@@ -48,7 +49,7 @@ def command(
             found |= {alert.id: alert for alert in agreed(service.find, "ack", each)}
         acknowledged = service.acknowledge(list(found.values()), reason(), lasting)
     if as_json:
-        console.emit_list(map(json_output.alert_shape, acknowledged))
+        console.emit_list(make("alert", each) for each in acknowledged)
         return
     for alert in acknowledged:
         until = f" for {duration}" if duration else ""

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from dcron import policy, presentation, services
-from dcron.cli.asking.chosen_tasks import read_selector
 from dcron.cli.asking.options import (
     Db,
     Json,
@@ -18,6 +17,7 @@ from dcron.cli.asking.options import (
     option,
     whole_number,
 )
+from dcron.cli.asking.which import read_selector
 from dcron.cli.output import console, json_output
 from dcron.cli.output.colours import AlarmCell
 from dcron.cli.output.tables import TableColumn, print_table

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from dcron import services
 from dcron.cli.asking import contexts
-from dcron.cli.asking.name_arguments import to_change
 from dcron.cli.asking.options import Db, Json, WholeName, flag, option
 from dcron.cli.asking.warnings import print_idle_agents
+from dcron.cli.asking.which import agreed
 from dcron.cli.output import console, json_output
 from dcron.cli.output.tables import print_facts
 from dcron.cli.output.times import past_time
@@ -54,7 +54,7 @@ def command(
     if start is None or (first and since):
         raise UsageError("give --since TIME, or --from TIME and --until TIME")
     with opened_crontab(db) as crontab:
-        task = to_change(crontab, "backfill", name, asks=True)
+        task = agreed(crontab.get, "backfill", name, asks=True)
         here, now = zone(task.timezone), crontab.now()
         begin, end = past_time(start, here, now), past_time(last, here, now)
         triggers = services.runs.triggers.Triggers(crontab)

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dcron import services
-from dcron.cli.asking.name_arguments import agreed
 from dcron.cli.asking.options import Db, Json, Verb, WritingVerb, argument, completer, group, option
+from dcron.cli.asking.which import agreed
 from dcron.cli.output import console
 from dcron.cli.output.documents import make
 from dcron.cli.output.tables import TableColumn, print_facts, print_table

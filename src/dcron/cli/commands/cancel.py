@@ -5,17 +5,17 @@ from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 from dcron import policy, services
-from dcron.cli.asking.chosen_tasks import (
+from dcron.cli.asking.options import Db, Json, RunsOrNames, SelectorOption, flag, option, runs_or_names
+from dcron.cli.asking.which import (
     MOST_RUNS,
+    agree_to_runs,
     each_run,
     named_runs,
+    named_tasks,
     read_selector,
     report_left,
-    runs_to_change,
     with_patterns,
 )
-from dcron.cli.asking.name_arguments import all_to_change
-from dcron.cli.asking.options import Db, Json, RunsOrNames, SelectorOption, flag, option, runs_or_names
 from dcron.cli.output import console, json_output
 from dcron.cli.running.context import opened_crontab
 from dcron.errors import Refused, UsageError
@@ -65,8 +65,8 @@ def command(
             _print(crontab, _give_up(crontab, run_ids), as_json=as_json)
         elif chooser:
             found = _under_way(crontab, chooser)
-            runs_to_change(crontab, "cancel", chooser, found, "no run is due or has started")
-            cancelled, left = each_run(found, lambda run: crontab.cancel(run.id))
+            agree_to_runs(crontab, "cancel", chooser, found, "no run is due or has started")
+            cancelled, left = each_run(found, crontab.cancel)
             _print(crontab, cancelled, as_json=as_json, as_list=True)
             report_left(left)
         elif names or batch:
@@ -111,7 +111,7 @@ def cancel_waiting(
     if not as_json and number:
         console.data(f"cancelled  {humanize.plural(len(cancelled), 'waiting run')} of {named}")
     if active:
-        stopped, _ = each_run(alive, lambda run: crontab.cancel(run.id))  # others have ended meanwhile
+        stopped, _ = each_run(alive, crontab.cancel)  # others have ended meanwhile
         cancelled += stopped
     return cancelled
 
@@ -120,7 +120,7 @@ def _of_tasks(crontab: "services.crontab.Crontab", names: Sequence[str]) -> "lis
     from dcron.store.runs.rows import WaitingRuns
 
     now = crontab.now()
-    tasks = all_to_change(crontab, "cancel", with_patterns(crontab, names), asks=True)
+    tasks = named_tasks(crontab, "cancel", with_patterns(crontab, names), asks=True)
     return [(task, WaitingRuns(task.id, now)) for task in tasks]
 
 
@@ -180,7 +180,7 @@ def _print(
     if as_json:
         now = crontab.now()
         shapes = [json_output.run_shape(run, now) for run in cancelled]
-        (console.emit_list if as_list else console.emit_one_or_list)(shapes)
+        console.emit_one_or_list(shapes, as_list=as_list)
         return
     for run in cancelled:
         console.data(f"{_done(run)}  run {run.id} of {run.task}{_what_follows(run)}")

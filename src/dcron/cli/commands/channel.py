@@ -8,7 +8,7 @@ from typing import Annotated
 
 from dcron import config, policy, presentation, services
 from dcron.cli.asking.options import Db, Json, Verb, argument, group
-from dcron.cli.output import console, json_output
+from dcron.cli.output import console
 from dcron.cli.output.colours import AlarmCell
 from dcron.cli.output.documents import make
 from dcron.cli.output.tables import TableColumn, print_table
@@ -44,7 +44,7 @@ def list_channels(as_json: Json = False, db: Db = None) -> None:
         now = crontab.now()
     kinds = {name: channel.kind for name, channel in own.items()}
     if as_json:
-        console.emit_list(json_output.channel_shape(row, kinds.get(row.name)) for row in found)
+        console.emit_list(make("channel", row, kind=kinds.get(row.name)) for row in found)
     elif not print_table(COLUMNS, (_row(row, kinds.get(row.name), now) for row in found)):
         console.note("no channels yet; give an agent one: a table [notify.NAME] in its config file")
 

@@ -136,5 +136,4 @@ def _row(current: "services.settings.SettingValue") -> list[str]:
 
 
 def _shape(current: "services.settings.SettingValue") -> dict[str, Any]:
-    setting = current.setting
-    return make("setting", current, name=setting.name, value=number(current.value), help=setting.help)
+    return make("setting", current, value=number(current.value))

@@ -8,8 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from dcron import policy, services
-from dcron.cli.asking.chosen_tasks import MOST_RUNS, read_selector, runs_to_change, tasks_to_read
-from dcron.cli.asking.name_arguments import agreed
 from dcron.cli.asking.options import (
     Db,
     GroupWithName,
@@ -23,6 +21,7 @@ from dcron.cli.asking.options import (
     runs_or_names,
     whole_number,
 )
+from dcron.cli.asking.which import MOST_RUNS, agree_to_runs, agreed, read_selector, tasks_to_read
 from dcron.cli.output import console, json_output
 from dcron.cli.output.colours import AlarmCell
 from dcron.cli.output.documents import make
@@ -120,7 +119,7 @@ def dismiss(
         letters = services.runs.dead_letters.DeadLetters(crontab)
         if chooser:
             found = letters.page(MOST_RUNS, selector=chooser)
-            runs_to_change(crontab, "dismiss", chooser, found, "no dead letters")
+            agree_to_runs(crontab, "dismiss", chooser, found, "no dead letters")
             _print_dismissed(letters.dismiss_those(found), f" of tasks with {chooser}", as_json=as_json)
             return
         if everything:

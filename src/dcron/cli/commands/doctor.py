@@ -86,4 +86,4 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _shape(found: "Sequence[presentation.doctor.Finding]") -> dict[str, Any]:
-    return make("doctor", findings=[make("problem", each, message=each.problem) for each in found])
+    return make("doctor", findings=[make("problem", each) for each in found])

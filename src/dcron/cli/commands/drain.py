@@ -1,14 +1,16 @@
 """`drain`: let a node claim no more runs."""
 
 import time
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from dcron import services
-from dcron.cli.asking.named_nodes import agreed_node, mention_namesakes, print_nodes_as_json
 from dcron.cli.asking.options import Db, Json, NodeName, flag
-from dcron.cli.output import console
+from dcron.cli.asking.which import agreed
+from dcron.cli.output import console, json_output
 from dcron.cli.running.context import opened_crontab
 from dcron.cli.running.waiting import pauses
+from dcron.model import Node
 from dcron.presentation import humanize
 from dcron.values.safe_text import safe
 
@@ -29,8 +31,7 @@ def command(
     """
     with opened_crontab(db) as crontab:
         fleet = services.fleet.Fleet(crontab)
-        drained = fleet.drain(agreed_node(fleet, "drain", node))
-        mention_namesakes(drained, "drains")
+        drained = change_nodes(fleet, fleet.drain, "drain", node)
         if not as_json:
             for each in drained:
                 busy = humanize.plural(each.running, "command") if each.running else "nothing"
@@ -38,9 +39,36 @@ def command(
         if wait:
             _wait_until_idle(crontab, {each.id for each in drained})
         if as_json:
-            print_nodes_as_json(crontab, drained)
+            print_as_json(crontab, drained)
         elif wait:
             console.data("drained   no run is active there")
+
+
+def change_nodes(
+    fleet: "services.fleet.Fleet", change: Callable[[str], Sequence[Node]], verb: str, typed: str
+) -> Sequence[Node]:
+    """Change the nodes of this name or ID after the user has agreed, and return them. Raises NotFound."""
+
+    def find(name: str) -> str:
+        fleet.find(name)
+        return name
+
+    name = agreed(find, verb, typed, asks=console.consent.always_asks)
+    console.agree(f"{verb} {name}", asks=False)
+    found = change(name)
+    if len(found) > 1:
+        ids = ", ".join(each.id for each in found)
+        console.note(
+            f"{len(found)} living nodes have the name {found[0].name}, and all are affected: {ids};"
+            f" an ID {verb}s only one"
+        )
+    return found
+
+
+def print_as_json(crontab: "services.crontab.Crontab", nodes: Sequence[Node]) -> None:
+    """Print these nodes as they are now."""
+    now, ids = crontab.now(), {each.id for each in nodes}
+    console.emit_list(json_output.node_shape(each, now) for each in crontab.nodes() if each.id in ids)
 
 
 def _wait_until_idle(crontab: "services.crontab.Crontab", node_ids: set[str]) -> None:

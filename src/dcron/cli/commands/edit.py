@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dcron import presentation, services
-from dcron.cli.asking.chosen_tasks import with_patterns
-from dcron.cli.asking.name_arguments import all_to_change
 from dcron.cli.asking.options import Db, Json, OptionalWholeNames
 from dcron.cli.asking.warnings import print_owned
+from dcron.cli.asking.which import named_tasks, with_patterns
 from dcron.cli.output import console
 from dcron.cli.output.documents import Document, make
 from dcron.cli.output.task_differences import show
@@ -48,7 +47,7 @@ def command(
     with opened_crontab(db, creates=True) as crontab:
         editing = services.bulk_edit.BulkEdit(crontab, new_task_zone(crontab).name)
         asks = console.consent.always_asks
-        tasks = all_to_change(crontab, "edit", with_patterns(crontab, names), asks=asks) if names else []
+        tasks = named_tasks(crontab, "edit", with_patterns(crontab, names), asks=asks) if names else []
         draft = editing.text([task.name for task in tasks] or None)
         with TextFile(draft.text) as file, _text_kept(file, draft):
             changes = _edited(crontab, editing, draft, file, shows=not as_json)

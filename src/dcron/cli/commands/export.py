@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from dcron import services
-from dcron.cli.asking.chosen_tasks import read_selector
 from dcron.cli.asking.options import At, Db, OptionalNames, SelectorOption, flag, option
+from dcron.cli.asking.which import read_selector
 from dcron.cli.output import console
 from dcron.cli.running.context import opened_crontab
 from dcron.cli.running.past_crontab import read_past

@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Annotated
 
 from dcron import policy, presentation, services
-from dcron.cli.asking.chosen_tasks import tasks_to_read
 from dcron.cli.asking.options import Db, Json, OptionalNames, SelectorOption, flag, option, whole_number
-from dcron.cli.output import console, json_output
+from dcron.cli.asking.which import tasks_to_read
+from dcron.cli.output import console
 from dcron.cli.output.colours import AlarmCell
+from dcron.cli.output.documents import make
 from dcron.cli.output.tables import TableColumn, print_facts, print_table
 from dcron.cli.output.times import past_time
 from dcron.cli.running.context import opened_crontab, own_zone
@@ -63,7 +64,7 @@ def command(
             count, name, by=by, since=since_at, batch=batch, selector=chooser
         )
         if as_json:
-            console.emit_list(map(json_output.change_shape, found))
+            console.emit_list(make("change", each) for each in found)
         elif not (_print_patches(found) if patch else print_table(COLUMNS, _rows(found, now))):
             console.note("no such changes" if name or chooser or by or since or batch else "no changes yet")
 

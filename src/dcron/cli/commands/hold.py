@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dcron import services
-from dcron.cli.asking.name_arguments import to_change
-from dcron.cli.asking.options import Db, Json, argument, run_number
+from dcron.cli.asking.options import Db, Json, argument, is_number, run_number
+from dcron.cli.asking.which import agreed
 from dcron.cli.output import console
 from dcron.cli.output.documents import make
 from dcron.cli.output.tables import TableColumn, print_table
@@ -48,35 +48,25 @@ def command(
         if which is None:
             found = retention.holds()
             if as_json:
-                console.emit_list(map(shape, found))
+                console.emit_list(make("hold", each) for each in found)
             elif not print_table(COLUMNS, [_row(each, crontab.now()) for each in found]):
                 console.note("nothing is on hold")
             return
         if why is None:
             raise UsageError("give a reason with -m: people will ask why it is kept")
-        if is_run(which):
+        if is_number(which):
             held = retention.hold_run(run_number(which), why)
         else:
-            held = retention.hold_task(to_change(crontab, "hold", which), why)
+            held = retention.hold_task(agreed(crontab.get, "hold", which), why)
     if as_json:
-        console.emit(shape(held))
+        console.emit(make("hold", held))
     else:
         console.data(safe(f"on hold  {named(held)}: {held.reason}"))
-
-
-def is_run(which: str) -> bool:
-    """Return whether this is the number of a run."""
-    return which.isascii() and which.isdigit()
 
 
 def named(held: "Held") -> str:
     """Return what is on hold, for people."""
     return f"all runs of {held.task}" if held.run_id is None else f"run {held.run_id} of {held.task}"
-
-
-def shape(held: "Held") -> dict[str, Any]:
-    """Return a hold as JSON."""
-    return make("hold", held)
 
 
 def _row(held: "Held", now: Any) -> list[str]:

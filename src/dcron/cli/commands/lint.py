@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from dcron import policy, services
-from dcron.cli.asking.chosen_tasks import read_selector
 from dcron.cli.asking.options import Db, FileFormat, Json, SelectorOption, argument, flag
 from dcron.cli.asking.warnings import KEEP_WITHOUT_TIMEOUT
+from dcron.cli.asking.which import read_selector
 from dcron.cli.output import agenda, console
 from dcron.cli.output.documents import make
 from dcron.cli.output.progress import watched

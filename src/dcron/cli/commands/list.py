@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Annotated
 
 from dcron import policy, services
-from dcron.cli.asking.chosen_tasks import read_selector
 from dcron.cli.asking.options import At, Db, Json, OptionalNames, SelectorOption, flag, option
 from dcron.cli.asking.warnings import living_nodes, print_frozen, why_idle
+from dcron.cli.asking.which import read_selector
 from dcron.cli.output import console, json_output
 from dcron.cli.output.colours import AlarmCell
 from dcron.cli.output.tables import TableColumn, print_table

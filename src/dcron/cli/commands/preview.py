@@ -7,9 +7,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dcron import policy, presentation, services
-from dcron.cli.asking.chosen_tasks import read_selector, selected
 from dcron.cli.asking.options import At, Db, Json, SelectorOption, argument, flag, option, takes, whole_number
 from dcron.cli.asking.task_options import RuleOptions
+from dcron.cli.asking.which import read_selector, selected
 from dcron.cli.output import agenda, console, documents, json_output
 from dcron.cli.output.colours import Title
 from dcron.cli.output.progress import watched

@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from dcron import services
-from dcron.cli.asking.chosen_tasks import read_selector, selected
-from dcron.cli.asking.name_arguments import require_consent, to_change
 from dcron.cli.asking.options import Db, Json, SelectorOption, argument, flag, option
+from dcron.cli.asking.which import agreed, read_selector, require_consent, selected
 from dcron.cli.output import console
 from dcron.cli.output.documents import make
 from dcron.cli.output.progress import counting
@@ -63,7 +62,7 @@ def command(
         task = (
             None
             if name is None
-            else to_change(crontab, "prune", name, asks=bool(given) or console.consent.always_asks)
+            else agreed(crontab.get, "prune", name, asks=bool(given) or console.consent.always_asks)
         )
         chosen = selected(crontab, chooser) if chooser else []
         tasks: Sequence[Task | None] = chosen or [task]
@@ -179,9 +178,6 @@ def _shape(
         amount,
         dry_run=dry_run,
         task=task,
-        run_count=amount.runs,
-        output_count=amount.outputs,
-        oldest_at=amount.oldest,
         dismissed=numbers["dismissed"],
         event_count=numbers["events"],
         node_count=numbers["nodes"],

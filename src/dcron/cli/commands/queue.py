@@ -4,8 +4,9 @@ from typing import Annotated
 
 from dcron import services
 from dcron.cli.asking.options import Db, GuardedWritingVerb, Json, Verb, argument, group, option
-from dcron.cli.output import console, json_output
+from dcron.cli.output import console
 from dcron.cli.output.colours import AlarmCell
+from dcron.cli.output.documents import make
 from dcron.cli.output.tables import TableColumn, print_table
 from dcron.cli.running.context import opened_crontab
 from dcron.errors import UsageError
@@ -45,7 +46,7 @@ def set_queue(
         alive = sum(each.alive for each in fleet.queues() if each.name == queue)
         changed = Queue(name=queue, max_running=limit, alive=alive)
         if as_json:
-            console.emit(json_output.queue_shape(changed))
+            console.emit(make("queue", changed))
         else:
             console.data(f"queue {queue}: {_limit_text(changed)}")
 
@@ -56,7 +57,7 @@ def list_queues(as_json: Json = False, db: Db = None) -> None:
     with opened_crontab(db) as crontab:
         found = services.fleet.Fleet(crontab).queues()
         if as_json:
-            console.emit_list(map(json_output.queue_shape, found))
+            console.emit_list(make("queue", each) for each in found)
         elif not print_table(QUEUES, map(_queue_row, found)):
             console.note("no queue has a limit; `dcron queue set NAME --max-running N` sets one")
 

@@ -3,8 +3,8 @@
 from typing import Annotated
 
 from dcron import services
-from dcron.cli.asking.chosen_tasks import read_selector
 from dcron.cli.asking.options import Db, Json, SelectorOption, option
+from dcron.cli.asking.which import read_selector
 from dcron.cli.output import console, json_output, report_text
 from dcron.cli.output.times import past_time
 from dcron.cli.running.context import opened_crontab, own_zone

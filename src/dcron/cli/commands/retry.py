@@ -1,18 +1,19 @@
 """`retry`: run dead letters again."""
 
 from dcron import services
-from dcron.cli.asking.chosen_tasks import (
-    MOST_RUNS,
-    each_run,
-    named_runs,
-    read_selector,
-    report_left,
-    runs_to_change,
-    with_patterns,
-)
-from dcron.cli.asking.name_arguments import all_to_change, named
 from dcron.cli.asking.options import Db, Json, RunsOrNames, SelectorOption, runs_or_names
 from dcron.cli.asking.warnings import print_idle_agents
+from dcron.cli.asking.which import (
+    MOST_RUNS,
+    agree_to_runs,
+    each_run,
+    named,
+    named_runs,
+    named_tasks,
+    read_selector,
+    report_left,
+    with_patterns,
+)
 from dcron.cli.output import console, json_output
 from dcron.cli.running.context import opened_crontab
 from dcron.errors import DcronError, Refused, UsageError
@@ -46,11 +47,11 @@ def command(
         left: dict[str, DcronError] = {}
         if chooser:
             found = letters.page(MOST_RUNS, selector=chooser)
-            runs_to_change(crontab, "retry", chooser, found, "no dead letters")
-            retried, left = each_run(found, lambda run: letters.retry(run.id))
+            agree_to_runs(crontab, "retry", chooser, found, "no dead letters")
+            retried, left = each_run(found, letters.retry)
         elif names:
             names = with_patterns(crontab, names)
-            tasks = all_to_change(crontab, "retry", names, asks=True)
+            tasks = named_tasks(crontab, "retry", names, asks=True)
             found = [run for task in tasks for run in letters.page(MOST_RUNS, task_id=task.id)]
             if not found:
                 raise Refused(f"{named(tasks)}: no dead letters; `dcron run` runs a task now")
@@ -60,7 +61,7 @@ def command(
                 count=len(found),
                 asks=len(found) > 1 or not set(names) <= set(whole),
             )
-            retried, left = each_run(found, lambda run: letters.retry(run.id))
+            retried, left = each_run(found, letters.retry)
         else:
             found = [crontab.find_run(run_id) for run_id in run_ids]
             console.agree(f"retry {named_runs(found)}", asks=False)
@@ -69,7 +70,7 @@ def command(
         if as_json:
             now = crontab.now()
             shapes = [json_output.run_shape(run, now) for run in retried]
-            (console.emit_list if chooser or names else console.emit_one_or_list)(shapes)
+            console.emit_one_or_list(shapes, as_list=bool(chooser or names))
         else:
             for run in retried:
                 console.data(

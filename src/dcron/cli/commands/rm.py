@@ -1,14 +1,16 @@
 """`rm`: remove tasks."""
 
+from collections.abc import Sequence
+
 from dcron import services
-from dcron.cli.asking import chosen_tasks
-from dcron.cli.asking.changed_tasks import print_removed, task_shapes
-from dcron.cli.asking.chosen_tasks import names_or_selector
-from dcron.cli.asking.name_arguments import all_to_change, named
+from dcron.cli.asking import which
+from dcron.cli.asking.changed_tasks import task_shapes
 from dcron.cli.asking.options import Db, Json, OptionalWholeNames, SelectorOption
 from dcron.cli.asking.warnings import print_owned, print_unheard
 from dcron.cli.output import console
+from dcron.cli.output.documents import Document
 from dcron.cli.running.context import opened_crontab
+from dcron.model import Task
 from dcron.presentation import humanize
 
 
@@ -28,31 +30,45 @@ def command(
     Records of past runs are kept. Active runs continue, also unheard ones. Of tasks that are named, either
     all are removed or none.
     """
-    chooser = names_or_selector(names, selector)
+    chooser = which.names_or_selector(names, selector)
     with opened_crontab(db) as crontab:
-        if choice := chosen_tasks.to_change(crontab, "remove", chooser, asks=True):
-            shapes = task_shapes(crontab, choice.tasks) if as_json else None
-            unheard = crontab.unheard_of([task.id for task in choice.tasks])
-            result = services.changes.selected.Bulk(crontab).remove(choice.tasks)
-            print_removed(result.done, shapes, as_list=True)
-            print_owned(result.done)
-            print_unheard(crontab, unheard)
-            chosen_tasks.report(crontab, choice, result)
-            return
-        found = all_to_change(crontab, "remove", names or (), asks=True)
-        what = named(found)
-        if len(found) == 1:
-            (task,) = found
-            what = f"{task.name} ({task.schedule}, {task.command})"
-        active = crontab.count_active([task.id for task in found])
-        goes_on = (
-            f"; {humanize.plural(active, 'active run')} of {'it' if len(found) == 1 else 'them'} goes on"
-        )
-        unheard = crontab.unheard_of([task.id for task in found])
-        goes_on += f", {humanize.plural(len(unheard), 'run')} not heard of" if unheard else ""
-        console.agree(f"remove {what}{goes_on if active else ''}", count=len(found))
-        shapes = task_shapes(crontab, found) if as_json else None
-        crontab.remove(*found)
-        print_removed(found, shapes)
-        print_owned(found)
+        chosen = which.to_change(crontab, "remove", names, chooser, asks=True)
+        tasks = chosen.tasks
+        unheard = crontab.unheard_of([task.id for task in tasks])
+        if not chooser:
+            console.agree(f"remove {_what(tasks)}{_goes_on(crontab, tasks, len(unheard))}", count=len(tasks))
+        shapes = task_shapes(crontab, tasks) if as_json else None
+        if chooser:
+            removed = chosen.done(services.changes.selected.Bulk(crontab).remove(tasks))
+        else:
+            removed = list(tasks)
+            crontab.remove(*removed)
+        _print(removed, shapes, as_list=chosen.is_list)
+        print_owned(removed)
         print_unheard(crontab, unheard)
+        chosen.report_left(crontab)
+
+
+def _what(tasks: Sequence[Task]) -> str:
+    if len(tasks) > 1:
+        return which.named(tasks)
+    (task,) = tasks
+    return f"{task.name} ({task.schedule}, {task.command})"
+
+
+def _goes_on(crontab: "services.crontab.Crontab", tasks: Sequence[Task], unheard: int) -> str:
+    """Return which runs of the tasks continue, if any do."""
+    active = crontab.count_active([task.id for task in tasks])
+    not_heard = f", {humanize.plural(unheard, 'run')} not heard of" if unheard else ""
+    of_them = f"{humanize.plural(active, 'active run')} of {'it' if len(tasks) == 1 else 'them'}"
+    return f"; {of_them} goes on{not_heard}" if active else ""
+
+
+def _print(removed: Sequence[Task], shapes: Sequence[Document] | None, *, as_list: bool) -> None:
+    """Print the removed tasks: those of `shapes`, which they had before, or a line each."""
+    names = [task.name for task in removed]
+    if shapes is not None:
+        console.emit_one_or_list([each for each in shapes if each["name"] in names], as_list=as_list)
+        return
+    for name in names:
+        console.data(f"removed  {name}")

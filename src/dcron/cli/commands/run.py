@@ -7,9 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dcron import services
-from dcron.cli.asking import chosen_tasks
-from dcron.cli.asking.chosen_tasks import patterns_in, read_selector
-from dcron.cli.asking.name_arguments import all_to_change
+from dcron.cli.asking import which
 from dcron.cli.asking.options import (
     Db,
     Json,
@@ -105,14 +103,13 @@ def command(
     if seconds is not None and not (wait or follow):
         raise UsageError("--wait-timeout needs --wait or --follow")
     changed = _tried(with_line, with_words or [], time_limit, options)
-    chooser = read_selector(selector, names) or patterns_in(names)
+    chooser = which.read_selector(selector, names) or which.patterns_in(names)
     if chooser and (like is not None or changed or node is not None):
         raise UsageError("a trial is of one task; give its name instead of -l")
     with opened_crontab(db) as crontab:
-        result = None
-        if choice := chosen_tasks.to_change(crontab, "run", chooser):
-            result = services.changes.selected.Bulk(crontab).run(choice.tasks, text)
-            made = result.done
+        chosen = which.to_change(crontab, "run", (), chooser)
+        if chooser:
+            made = chosen.done(services.changes.selected.Bulk(crontab).run(chosen.tasks, text))
         elif like is not None:
             if names or changed or text is not None:
                 raise UsageError("--like repeats a run as it was: give only --node with it")
@@ -125,19 +122,18 @@ def command(
         elif changed or node is not None:
             made = [_try(crontab, names, changed, text, node)]
         else:
-            made = crontab.run_all(all_to_change(crontab, "run", names), text)
+            made = crontab.run_all(which.named_tasks(crontab, "run", names), text)
         print_idle_agents(crontab)
         if made and (wait or follow):
             raise typer.Exit(_wait(crontab, made, seconds, follow=follow, as_json=as_json))
         if as_json:
             now = crontab.now()
             shapes = [json_output.run_shape(run, now) for run in made]
-            (console.emit_list if choice else console.emit_one_or_list)(shapes)
+            console.emit_one_or_list(shapes, as_list=chosen.is_list)
         else:
             for run in made:
                 console.data(f"run {run.id} of {run.task} is due; `dcron logs -f {run.id}` follows it")
-        if choice and result:
-            chosen_tasks.report(crontab, choice, result)
+        chosen.report_left(crontab)
 
 
 def _tried(
@@ -168,7 +164,7 @@ def _try(
     """Make a trial of the one task that was named."""
     if len(names) > 1:
         raise UsageError("a trial is of one task; give one name")
-    (task,) = all_to_change(crontab, "try", names)
+    (task,) = which.named_tasks(crontab, "try", names)
     from dcron.store.runs.rows import RunFilter
 
     if crontab.runs(RunFilter(task.id, [RunState.CLAIMED, RunState.RUNNING]), 1):

@@ -6,7 +6,6 @@ from itertools import islice
 from typing import Annotated
 
 from dcron import services
-from dcron.cli.asking.chosen_tasks import tasks_to_read
 from dcron.cli.asking.options import (
     Db,
     Json,
@@ -16,6 +15,7 @@ from dcron.cli.asking.options import (
     run_number,
     whole_number,
 )
+from dcron.cli.asking.which import tasks_to_read
 from dcron.cli.output import console, json_output
 from dcron.cli.output.run_table import PAGE, pages, run_columns, run_row
 from dcron.cli.output.tables import print_table

@@ -5,10 +5,8 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from dcron import services
-from dcron.cli.asking import chosen_tasks, warnings
-from dcron.cli.asking.changed_tasks import print_changed, print_done, print_json
-from dcron.cli.asking.chosen_tasks import names_or_selector
-from dcron.cli.asking.name_arguments import all_to_change, named
+from dcron.cli.asking import warnings, which
+from dcron.cli.asking.changed_tasks import print_changed, print_done, task_shapes
 from dcron.cli.asking.options import Db, Json, OptionalWholeNames, SelectorOption, option, run_number, takes
 from dcron.cli.asking.task_options import (
     ChangeOptions,
@@ -68,17 +66,13 @@ def command(
     """
     from dcron.schedule.parser import parse
 
-    chooser = names_or_selector(targets, selector)
+    chooser = which.names_or_selector(targets, selector)
     options.require_valid()
     if schedule is not None:
         parse(schedule)
     with opened_crontab(db) as crontab:
-        choice = chosen_tasks.to_change(crontab, "set", chooser)
-        tasks = (
-            choice.tasks
-            if choice
-            else all_to_change(crontab, "set", targets or (), asks=console.consent.always_asks)
-        )
+        chosen = which.to_change(crontab, "set", targets, chooser, asks=console.consent.always_asks)
+        tasks = chosen.tasks
         if options["name"] is not None and len(tasks) > 1:
             raise UsageError("--name: give one task; two tasks cannot have the same name")
         given: dict[str, Any] = {}
@@ -91,23 +85,23 @@ def command(
             (
                 task,
                 _changed(
-                    task, given, options, clearable(clear or [], task) if choice else clear or [], tried
+                    task, given, options, clearable(clear or [], task) if chooser else clear or [], tried
                 ),
             )
             for task in tasks
         ]
         if not clear and from_run is None and not any(changed for _, changed in edits):
             raise UsageError("nothing to change: give at least one option, such as --schedule '0 4 * * *'")
-        if choice:
-            result = services.changes.selected.Bulk(crontab).edit(edits)
-            print_done("changed", crontab, result.done, as_json=as_json)
-            warnings.print_owned(result.done)
-            chosen_tasks.report(crontab, choice, result)
+        if chooser:
+            changed = chosen.done(services.changes.selected.Bulk(crontab).edit(edits))
+            print_done("changed", crontab, chosen, changed, as_json=as_json)
+            warnings.print_owned(changed)
+            chosen.report_left(crontab)
             return
         console.agree(_would(edits), asks=False)
         changed = crontab.edit_all(edits)
         if as_json:
-            print_json(crontab, changed)
+            console.emit_one_or_list(task_shapes(crontab, changed), as_list=chosen.is_list)
         for before, after in zip(tasks, changed, strict=True):
             _report(crontab, after, before=before, as_json=as_json)
         warnings.print_owned(after for before, after in zip(tasks, changed, strict=True) if before != after)
@@ -116,7 +110,7 @@ def command(
 def _would(edits: Sequence[tuple[Task, dict[str, Any]]]) -> str:
     """Return what these edits change, as a question: `change backup: tries 1 -> 3`."""
     if len(edits) != 1:
-        return f"change {named([task for task, _ in edits])}"
+        return f"change {which.named([task for task, _ in edits])}"
     ((task, changed),) = edits
     after = replace(task, **changed)
     values = [

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Annotated
 
 from dcron import policy, presentation, services
-from dcron.cli.asking.chosen_tasks import tasks_to_read
 from dcron.cli.asking.options import Db, Json, OptionalNames, SelectorOption, option
+from dcron.cli.asking.which import tasks_to_read
 from dcron.cli.output import console, json_output
 from dcron.cli.output.colours import AlarmCell
 from dcron.cli.output.tables import TableColumn, print_table

@@ -8,8 +8,8 @@ import typer
 
 from dcron import policy, presentation, services
 from dcron.cli.asking import contexts
-from dcron.cli.asking.name_arguments import agreed
 from dcron.cli.asking.options import Db, Json, OptionalName, whole_number
+from dcron.cli.asking.which import agreed
 from dcron.cli.output import console, task_differences
 from dcron.cli.output.documents import make
 from dcron.cli.running.context import opened_crontab

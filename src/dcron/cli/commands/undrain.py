@@ -1,8 +1,8 @@
 """`undrain`: let a node claim runs again."""
 
 from dcron import services
-from dcron.cli.asking.named_nodes import agreed_node, mention_namesakes, print_nodes_as_json
 from dcron.cli.asking.options import Db, Json, NodeName
+from dcron.cli.commands.drain import change_nodes, print_as_json
 from dcron.cli.output import console
 from dcron.cli.running.context import opened_crontab
 from dcron.values.safe_text import safe
@@ -18,10 +18,9 @@ def command(node: NodeName, as_json: Json = False, db: Db = None) -> None:
     """
     with opened_crontab(db) as crontab:
         fleet = services.fleet.Fleet(crontab)
-        found = fleet.undrain(agreed_node(fleet, "undrain", node))
-        mention_namesakes(found, "undrains")
+        found = change_nodes(fleet, fleet.undrain, "undrain", node)
         if as_json:
-            print_nodes_as_json(crontab, found)
+            print_as_json(crontab, found)
             return
         for each in found:
             effect = "claims runs again" if each.draining else "was not draining"

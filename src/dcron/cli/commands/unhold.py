@@ -3,9 +3,10 @@
 from typing import Annotated
 
 from dcron import services
-from dcron.cli.asking.options import Db, Json, argument, run_number
-from dcron.cli.commands.hold import is_run, named, shape
+from dcron.cli.asking.options import Db, Json, argument, is_number, run_number
+from dcron.cli.commands.hold import named
 from dcron.cli.output import console
+from dcron.cli.output.documents import make
 from dcron.cli.running.context import opened_crontab
 from dcron.values.safe_text import safe
 
@@ -27,12 +28,12 @@ def command(
     """
     with opened_crontab(db) as crontab:
         retention = services.retention.Retention(crontab)
-        if is_run(which):
+        if is_number(which):
             ended = [retention.unhold_run(run_number(which))]
         else:
             ended = retention.unhold_task(which)
     if as_json:
-        console.emit_one_or_list([shape(each) for each in ended])
+        console.emit_one_or_list([make("hold", each) for each in ended])
         return
     for each in ended:
         console.data(safe(f"no longer on hold  {named(each)}"))

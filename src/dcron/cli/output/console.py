@@ -119,9 +119,9 @@ def emit_list(values: Iterable[Any]) -> None:
     drawn("[]" if separator == "[\n" else "\n]")
 
 
-def emit_one_or_list(values: Sequence[Any]) -> None:
-    """Print one value as a document, and several as an array: the results of a verb that takes names."""
-    if len(values) == 1:
+def emit_one_or_list(values: Sequence[Any], *, as_list: bool = False) -> None:
+    """Print one value as a document unless `as_list`, and several as an array: what a verb did to names."""
+    if len(values) == 1 and not as_list:
         emit(values[0])
     else:
         emit_list(values)

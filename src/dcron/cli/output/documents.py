@@ -40,30 +40,32 @@ alert = id:int kind:text subject:text task:text? opened_at:time closed_at:time? 
     count<times=times:int last_at:time run_id<run:int? last_run_id<last_run:int? notified_at:time?
     acknowledged_by:text? acknowledged_at:time?
     acknowledged_reason<acknowledged_note=acknowledged_note:text? silent_until:time?
-alert-facts = +alert cause:text? node:text? exit_code:int? last_success_at:time? next_run_at:time?
-    began:text? difference:text[] change_id<change:int?
+alert-facts = +alert cause:text? node=run.node:text? exit_code=run.exit_code:int?
+    last_success_at=last_success.finished_at:time? next_run_at:time? began:text? difference:text[]
+    change_id<change:int?
 node = id:text name:text host:text pid:int state:text tags:text[] queues:text[] capacity:number{}
     account:text? any_account:bool? slots:int running:int version:text tzdata:text started_at:time
     alive_until:time clock_offset:duration? unheard_count:int unheard_since:time?
 queue = name:text max_running:int? running=alive:int
-channel = name:text kind:text? nodes:text[] waiting_count<waiting:int sent_at:time? error:text?
+channel = name:text kind:text? nodes:text[] waiting_count<waiting=figures.waiting:int
+    sent_at=figures.sent_at:time? error=figures.error:text?
 freeze = id:int state:text from<from_at=from_at:time until<until_at=until_at:time? reason:text?
     created_at:time created_by:text? thawed_at:time? thawed_by:text? cancelled_runs<cancelled:int[]-
 hold = task:text run_id<run:int? reason:text created_at:time created_by:text?
-setting = name:text value:any? help:text changed_at:time? changed_by:text?
+setting = name=setting.name:text value:any? help=setting.help:text changed_at:time? changed_by:text?
 calendar = name:text dates:date[] annual:text[] weekdays:text[] recurring:any[] changed_at:time
     changed_by:text?
 calendar-view = +calendar next_dates:date[] tasks:text[]
 event = id:int name:text key:text? created_at:time created_by:text?
 emitted = event:@event? runs:@run[] duplicate:bool
-backfill = task:text from:time until<to:time dry_run:bool run_count<runs:int existing<there_already:int
-    occurrence_times<occurrences:time[]
+backfill = task:text from:time until<to:time dry_run:bool run_count<runs:int
+    existing<there_already=already_done:int occurrence_times<occurrences=occurrences:time[]
 preview = schedule:text? timezone:text explanation:text? occurrences:@occurrence[] warnings:@finding[]
     clock_changes:@clock-change[]-
 occurrence = task:text- at:time local:text utc_offset<offset:text note:text? reason:text? starts_at:time?
 clock-change = at:time local:text text:text
 finding = task:text?- code:text- message:text place:text- line:int?- file:text?-
-problem = code:text message<problem:text effect:text advice:text subjects:text[]
+problem = code:text message<problem=problem:text effect:text advice:text subjects:text[]
 doctor = findings:@problem[]
 why = task:text from<when:time? until:time? causes:@cause[]
 cause = code:text message<sentence:text at:time?- run_id<run:int- alert_id<alert:int-
@@ -80,10 +82,11 @@ totals = run_count<runs:int succeeded:int failed:int lost:int cancelled:int skip
 span = from:time until:time +totals success_rate:number? p50:duration? p95:duration? longest:duration?
     late_p50:duration? late_p95:duration? work:duration
 statistics = by:text name:text is_removed<removed:bool +span trend:number? previous<before:@span
-report = from:time until:time +totals previous<before:@totals failures:@failure[]
-    skipped_by_code:@skip-group[] late_starts<late:@late-start[] nodes_lost:@lost-node[]
-    slower:@statistics[] new_dead_letters:int{} alert_kinds<alerts:@alert-kind[] changes:@report-change[]
-    more_changes:bool pruned_until:date? incomplete:bool
+report = from=span.start:time until=span.end:time +totals previous<before:@totals failures:@failure[]
+    skipped_by_code=skipped:@skip-group[] late_starts<late=late:@late-start[]
+    nodes_lost=lost_nodes:@lost-node[]
+    slower:@statistics[] new_dead_letters:int{} alert_kinds<alerts=alerts:@alert-kind[]
+    changes:@report-change[] more_changes:bool pruned_until:date? incomplete=is_incomplete:bool
 failure = task=name:text failure_count<failures=failures:int still_fails:bool is_removed<removed:bool
     last_run:@run?
 skip-group = code:text? occurrence_count<occurrences=occurrences:int by_task<tasks:int{}
@@ -112,7 +115,8 @@ quiet = from=begin:time until:time timezone:text spans<times=times:@quiet-span[]
 quiet-span = from=begin:time until=end:time duration<seconds=seconds:duration
     still_running<running=running:@ending[]
 ending = task:text started_at:time ends_by:time?
-comparison = from:time until:time starts_before:int starts:int worst_before:@wait? worst:@wait?
+comparison = from=after.begin:time until=after.until:time starts_before=before.starts:int
+    starts=after.starts:int worst_before=before.worst:@wait? worst=after.worst:@wait?
     moved:@moved[] overlaps:@skip[] crowded_minutes=crowded:@crowded[] unserved_tasks<unserved:@unserved[]
 moved = task:text starts_before:int starts:int first_before:time? first:time?
 plan = source:text dry_run:bool added:text[] changed:text[] removed:text[] adopted:text[] extra:text[]
@@ -131,8 +135,8 @@ restored-kind = added:text[] changed:text[] unchanged:text[]
 undone = dry_run:bool batch:text? undone_tasks<tasks:@undone-change[] undone_others<others:@undone-change[]
     cancelled_count:int
 undone-change = kind:text name:text?
-pruned = dry_run:bool task:text? run_count<runs:int output_count<outputs:int bytes:int
-    oldest_at<oldest:time? dismissed:int event_count<events:int node_count<nodes:int
+pruned = dry_run:bool task:text? run_count<runs=runs:int output_count<outputs=outputs:int bytes:int
+    oldest_at<oldest=oldest:time? dismissed:int event_count<events:int node_count<nodes:int
     statistics_count<statistics:int change_count<changes:int compacted:int?
 dismissed = dismissed:int
 url = url:text
@@ -196,7 +200,7 @@ dumped = dump
 VERSION = 2
 """The version of the names: `DCRON_JSON=2` leaves the old ones out."""
 _KEY = re.compile(
-    r"(?P<name>\w+)(<(?P<old>\w+))?(=(?P<attribute>\w+))?:"
+    r"(?P<name>\w+)(<(?P<old>\w+))?(=(?P<attribute>[\w.]+))?:"
     r"(?P<type>@?[\w-]*\w)(?P<many>\[\]|\{\})?(?P<null>\?)?(?P<absent>-)?"
 )
 _FRACTION = re.compile(r"\.\d+(?=Z$)")
@@ -216,7 +220,7 @@ class Key(NamedTuple):
     old: str | None
     """Its name until 0.2."""
     attribute: str
-    """The attribute of the program's value that has it."""
+    """The attribute of the program's value that has it, or the path to it."""
     type: str
     many: str
     """`[]` for an array, `{}` for an object by name."""
@@ -231,7 +235,7 @@ class Key(NamedTuple):
     def value(self, given: Any) -> Any:
         """Return a value of this key as JSON has it."""
         if given is None:
-            return {} if self.many == "{}" and not self.may_be_null else None
+            return None if self.may_be_null or not self.many else {} if self.many == "{}" else []
         convert = _CONVERT.get(self.type)
         if self.type.startswith("@"):
             convert = self._nested
@@ -275,12 +279,21 @@ def make(name: str, source: Any = None, /, **own: Any) -> Document:
         elif key.may_be_absent:
             continue
         else:
-            value = getattr(source, key.attribute)
+            value = _attribute(source, key.attribute)
         found[key.name] = value = key.value(value)
         if with_old and key.old:
             found[key.old] = value
     found.update(own)  # a fact that is not described yet is better than none
     return found
+
+
+def _attribute(source: Any, path: str) -> Any:
+    """Return the attribute at a path such as `node.id`; None where one on the way is None."""
+    first, *others = path.split(".")
+    value = getattr(source, first)
+    for name in others:
+        value = None if value is None else getattr(value, name)
+    return value
 
 
 def has_old_keys() -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from dcron import policy, presentation, services
 from dcron.cli.output.documents import Document, make
 from dcron.fields import FIELDS
-from dcron.model import DEFINITION_FIELDS, Alert, Freeze, Node, Queue, Run
+from dcron.model import DEFINITION_FIELDS, Freeze, Node, Run
 from dcron.policy.starting.freezes import state_of
 from dcron.presentation import alerts
 from dcron.presentation.humanize import offset_of
@@ -35,36 +35,23 @@ def task_shape(
         dead=view.dead,
         drifted=policy.ownership.is_drifted(task),
         unserved=view.unserved,
-        alerts=[alert_shape(alert) for alert in view.alerts],
+        alerts=[make("alert", alert) for alert in view.alerts],
         **fields,
         **more,
     )
 
 
-def change_shape(change: "policy.history.RecordedChange") -> Document:
-    """Return an entry of the audit log."""
-    return make("change", change)
-
-
-def alert_shape(alert: Alert, document: str = "alert", **more: Any) -> Document:
-    """Return an alert, and what `more` adds in another document."""
-    return make(document, alert, **more)
-
-
 def alert_facts_shape(facts: "policy.alert_facts.AlertFacts", now: datetime) -> Document:
     """Return an alert with what is known of its cause."""
     known = presentation.blame.of(facts)
-    return alert_shape(
-        facts.alert,
+    return make(
         "alert-facts",
+        facts,
+        **make("alert", facts.alert),
         cause=alerts.cause(facts, now) or None,
-        node=facts.run.node if facts.run else None,
-        exit_code=facts.run.exit_code if facts.run else None,
-        last_success_at=facts.last_success.finished_at if facts.last_success else None,
-        next_run_at=facts.next_run_at,
-        began=known.text if known else None,
-        difference=known.difference if known else [],
-        change_id=known.change_id if known else None,
+        began=known and known.text,
+        difference=known and known.difference,
+        change_id=known and known.change_id,
     )
 
 
@@ -77,17 +64,6 @@ def run_shape(run: Run, now: datetime, document: str = "run", **more: Any) -> Do
 def node_shape(node: Node, now: datetime) -> Document:
     """Return a node."""
     return make("node", node, state=node.state(now), unheard_count=node.unheard)
-
-
-def queue_shape(queue: Queue) -> Document:
-    """Return a queue; `max_running` is None without a limit."""
-    return make("queue", queue)
-
-
-def channel_shape(row: "services.channels.ChannelRow", kind: str | None) -> Document:
-    """Return a channel; `kind` is known for those of this machine."""
-    figures = row.figures
-    return make("channel", figures, name=row.name, nodes=row.nodes, kind=kind, waiting_count=figures.waiting)
 
 
 def statistics_shape(
@@ -130,18 +106,12 @@ def report_shape(report: "services.report.CrontabReport") -> Document:
     return make(
         "report",
         report,
-        from_=report.span.start,
-        until=report.span.end,
         **_counts(report.totals),
         previous=make("totals", **_counts(report.before)),
         failures=[make("failure", each, last_run=_last_run(each, report.span.end)) for each in report.failed],
         skipped_by_code=[make("skip-group", each, by_task=dict(each.tasks)) for each in report.skipped],
-        late_starts=report.late,
-        nodes_lost=report.lost_nodes,
         slower=[statistics_shape("task", report.span, each) for each in report.slower],
         new_dead_letters=dict(report.dead_letters),
-        alert_kinds=report.alerts,
-        incomplete=report.is_incomplete,
     )
 
 
@@ -159,16 +129,8 @@ def backfill_shape(
     task: str, first: datetime, last: datetime, filled: "services.runs.triggers.Backfill", *, dry_run: bool
 ) -> Document:
     """Return the runs that a backfill of this span has created, or would create."""
-    return make(
-        "backfill",
-        task=task,
-        from_=first,
-        until=last,
-        dry_run=dry_run,
-        run_count=len(filled.occurrences),
-        existing=filled.already_done,
-        occurrence_times=filled.occurrences,
-    )
+    count, span = len(filled.occurrences), {"from": first, "until": last}
+    return make("backfill", filled, task=task, dry_run=dry_run, run_count=count, **span)
 
 
 def preview_shape(
@@ -237,12 +199,6 @@ def comparison_shape(found: "policy.forecast.comparison.ForecastComparison") -> 
     return make(
         "comparison",
         found,
-        from_=found.after.begin,
-        until=found.after.until,
-        starts_before=found.before.starts,
-        starts=found.after.starts,
-        worst_before=found.before.worst,
-        worst=found.after.worst,
         moved=map(_moved, found.moved),
         unserved_tasks=_unserved(found.unserved),
     )
