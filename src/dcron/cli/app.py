@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dcron import __version__
-from dcron.cli.asking import completion, contexts
+from dcron.cli.asking import completion, shared_options
 from dcron.cli.output import console
 from dcron.cli.running.help import VERB
 from dcron.cli.running.verbs import VERBS, first_screen
@@ -34,7 +34,7 @@ class Verbs(TyperGroup):
     def __init__(self, *args: Any, **options: Any) -> None:
         """Add the option that chooses a context."""
         super().__init__(*args, **options)
-        self.params.insert(1, contexts.context_option(hidden=False))
+        self.params.insert(1, shared_options.context_option(hidden=False))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Answer the options of crontab(1)."""

@@ -2,19 +2,19 @@
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
-from copy import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo, OptionInfo
 
-from dcron.cli.asking import completion, contexts
-from dcron.cli.asking import formats as output
+from dcron.cli.asking import completion
 from dcron.cli.asking.new_task import warn_of_late_options
+from dcron.cli.asking.shared_options import REASON, add_shared_options, choose_url, take_consent, wants_data
 from dcron.cli.asking.task_options import TaskOptions
 from dcron.cli.running import context, help, other_words
 from dcron.errors import UsageError
@@ -44,7 +44,7 @@ def _or_before_the_verb(ctx: typer.Context, value: str | None) -> str | None:
     while not value and (above := above.parent):
         value = above.params.get("db")
     if value:
-        contexts.choose_url(ctx)
+        choose_url(ctx)
     return value
 
 
@@ -54,7 +54,7 @@ Db = Annotated[
         "--db", "URL", "Database [default: $DCRON_DB, or the config file's].", callback=_or_before_the_verb
     ),
 ]
-Json = Annotated[bool, flag("--json", "Print JSON.", callback=output.wants_data, panel=help.OUTPUT)]
+Json = Annotated[bool, flag("--json", "Print JSON.", callback=wants_data, panel=help.OUTPUT)]
 At = Annotated[str | None, option("--at", "TIME", "As the crontab was then: 2h (ago), '2027-01-01 09:00'.")]
 SelectorOption = Annotated[
     str | None, option("-l", "--selector", "SELECTOR", "Tasks with these labels: team=shop,tier!=gold.")
@@ -134,20 +134,20 @@ def runs_or_names(words: Sequence[str]) -> tuple[list[int], list[str]]:
     return list(dict.fromkeys(map(run_number, numbers))), [] if numbers else list(words)
 
 
-REASON = "dcron.reason"
-"""Where the context of a verb keeps the reason given by -m."""
-
-
 class Verb(TyperCommand):
     """A verb: its usage line has no braces, its help lists the options in sections."""
 
+    asks: bool | None = None
+    """Whether it asks before it acts; False: in a protected context only; None: it changes nothing."""
+    writes = False
+    """Whether it changes the crontab: then it takes the reason for the audit log."""
+    shows_output: bool | None = True
+    """Whether its help has -o; None: it does not take it."""
+
     def __init__(self, *args: Any, **options: Any) -> None:
-        """Add the options that verbs with a database have."""
+        """Add the options that verbs share."""
         super().__init__(*args, **options)
-        contexts.add_options(self.params)
-        accept_old_spellings(self.params)
-        if not isinstance(self, CommandLast):  # its command may have an option -o
-            output.add_option(self.params, hidden=isinstance(self, WritingVerb))
+        add_shared_options(self.params, asks=self.asks, writes=self.writes, shows_output=self.shows_output)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Answer `-f FILE`, as kubectl has it: here -f forces."""
@@ -159,8 +159,7 @@ class Verb(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb, with its name for the audit log."""
-        contexts.take_consent(ctx)
-        with context.act(_words_of(ctx), ctx.meta.get(REASON)):
+        with _act(ctx):
             return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -173,75 +172,36 @@ class Verb(TyperCommand):
 
 
 class AskingVerb(Verb):
-    """A verb that starts, changes or stops something: it asks, or does so in a protected context."""
+    """A verb that starts, changes or stops something: it asks."""
 
-    asks_anywhere = True
-    """Whether it asks in other contexts, too: then its help shows the answers."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Add the options that answer the question."""
-        super().__init__(*args, **kwargs)
-        contexts.add_consent(self.params, hidden=not self.asks_anywhere)
+    asks = True
 
 
 class GuardedVerb(AskingVerb):
     """A verb that asks in a protected context only."""
 
-    asks_anywhere = False
+    asks = False
 
 
 class WritingVerb(AskingVerb):
-    """A verb that changes the crontab: it takes the reason for the audit log."""
+    """A verb that changes the crontab."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Add the option to the verb's own ones."""
-        super().__init__(*args, **kwargs)
-        add_reason(self.params)
-
-
-def add_reason(parameters: list[Any]) -> None:
-    """Add the reason to a verb that changes the crontab."""
-    parameters.append(
-        TyperOption(
-            param_decls=["-m", "--reason"],
-            metavar="TEXT",
-            help="Why you do it, for `dcron history`.",
-            callback=_keep_reason,
-            expose_value=False,
-        )
-    )
-    accept_old_spellings(parameters)
+    writes = True
+    shows_output: bool | None = False
 
 
 class GuardedWritingVerb(WritingVerb):
     """A verb that changes the crontab, and asks in a protected context only."""
 
-    asks_anywhere = False
+    asks = False
 
 
-def _keep_reason(ctx: Any, _parameter: Any, value: str | None) -> None:
-    ctx.meta[REASON] = value
-
-
-OLD_SPELLINGS = {
-    "--reason": ("--note", "--message"),
-    "--until": ("--to",),
-    "--wait-timeout": ("--timeout",),
-    "--dry-run": ("-n",),
-}
-"""Options, and how they were spelled in 0.1 in some verbs. The old spellings are accepted and not shown."""
-
-
-def accept_old_spellings(parameters: list[Any]) -> None:
-    """Let the options be typed by their old spellings, too, where these mean nothing else."""
-    taken = {spelling for parameter in parameters for spelling in parameter.opts}
-    for parameter in list(parameters):
-        name = max(parameter.opts, key=len)
-        if old := [each for each in OLD_SPELLINGS.get(name, ()) if each not in taken]:
-            former = copy(parameter)  # with the same name: the parser gives its value to the option
-            former.opts, former.hidden, former.expose_value = old, True, False
-            former.required = False
-            parameters.append(former)
+@contextmanager
+def _act(ctx: Any) -> Iterator[None]:
+    """Let the verb know the user's consent, and the audit log its name and reason."""
+    take_consent(ctx)
+    with context.act(_words_of(ctx), ctx.meta.get(REASON)):
+        yield
 
 
 def _words_of(ctx: Any) -> str:
@@ -274,6 +234,8 @@ class CommandLast(GuardedWritingVerb):
     Options of dcron come before the command. They may also follow a command in quotes, `'backup --full'`: it
     is a whole line, so no later word belongs to it. A `--` ends them: all that follows is the command's.
     """
+
+    shows_output = None  # its command may have an option -o
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return --help without a line of its own: these verbs have the most options."""
@@ -373,11 +335,13 @@ def completer(metavar: str) -> Callable[[typer.Context, str], list[completion.Of
 class Group(TyperGroup):
     """A verb with verbs of its own, such as `queue set` and `queue list`."""
 
+    writes = False
+    """Whether it changes the crontab when it is typed alone, such as `freeze`."""
+
     def __init__(self, *args: Any, **options: Any) -> None:
-        """Add the options that verbs with a database have."""
+        """Add the options that verbs share."""
         super().__init__(*args, **options)
-        contexts.add_options(self.params)
-        output.add_option(self.params, hidden=False)
+        add_shared_options(self.params, asks=self.writes or None, writes=self.writes)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Let a noun alone list: `queue` is `queue list`. One without a list prints its help."""
@@ -442,16 +406,11 @@ class GroupWithName(Group):
 class WritingGroup(Group):
     """A group that changes the crontab when it is typed alone, such as `freeze`."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        """Add the answers to its question, and the reason for the audit log."""
-        super().__init__(*args, **options)
-        contexts.add_consent(self.params, hidden=False)
-        add_reason(self.params)
+    writes = True
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb, with its name for the audit log."""
-        contexts.take_consent(ctx)
-        with context.act(_words_of(ctx), ctx.meta.get(REASON)):
+        with _act(ctx):
             return super().invoke(ctx)
 
 

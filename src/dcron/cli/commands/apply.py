@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from dcron import policy, services
-from dcron.cli.asking import contexts
 from dcron.cli.asking.options import Db, FileFormat, Json, whole_number
+from dcron.cli.asking.shared_options import keep_yes
 from dcron.cli.asking.source_options import (
     Adopt,
     Files,
@@ -53,9 +53,7 @@ def command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only try what would be done.")] = False,
     force: Annotated[
         bool,
-        typer.Option(
-            "-f", "--force", help="Remove as many tasks as --prune finds.", callback=contexts.keep_yes
-        ),
+        typer.Option("-f", "--force", help="Remove as many tasks as --prune finds.", callback=keep_yes),
     ] = False,
     as_json: Json = False,
     db: Db = None,

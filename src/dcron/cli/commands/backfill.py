@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Annotated
 
 from dcron import services
-from dcron.cli.asking import contexts
 from dcron.cli.asking.options import Db, Json, WholeName, flag, option
+from dcron.cli.asking.shared_options import keep_yes
 from dcron.cli.asking.warnings import print_idle_agents
 from dcron.cli.asking.which import agreed
 from dcron.cli.output import console, json_output
@@ -35,7 +35,7 @@ def command(
             "-f",
             "--force",
             "Also where runs, perhaps successful, have been pruned.",
-            callback=contexts.keep_yes,
+            callback=keep_yes,
         ),
     ] = False,
     as_json: Json = False,

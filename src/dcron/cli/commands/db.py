@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Annotated
 
 from dcron import config, services
-from dcron.cli.asking import contexts
 from dcron.cli.asking.options import Db, GuardedVerb, Json, Verb, WritingVerb, flag, group, option
+from dcron.cli.asking.shared_options import keep_yes
 from dcron.cli.output import console
 from dcron.cli.output.documents import make
 from dcron.cli.output.progress import ticking
@@ -72,7 +72,7 @@ def upgrade(
         flag(
             "--force",
             "Upgrade even if it takes longer than running agents can wait.",
-            callback=contexts.keep_yes,
+            callback=keep_yes,
         ),
     ] = False,
     as_json: Json = False,

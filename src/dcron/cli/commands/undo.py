@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron import policy, presentation, services
-from dcron.cli.asking import contexts
 from dcron.cli.asking.options import Db, Json, OptionalName, whole_number
+from dcron.cli.asking.shared_options import keep_yes
 from dcron.cli.asking.which import agreed
 from dcron.cli.output import console, task_differences
 from dcron.cli.output.documents import make
@@ -37,9 +37,7 @@ def command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     force: Annotated[
         bool,
-        typer.Option(
-            "-f", "--force", help="Undo despite later changes; do not ask.", callback=contexts.keep_yes
-        ),
+        typer.Option("-f", "--force", help="Undo despite later changes; do not ask.", callback=keep_yes),
     ] = False,
     as_json: Json = False,
     db: Db = None,
