@@ -176,7 +176,7 @@ def test_progress_is_shown_after_a_second_and_wiped_out(monkeypatch: pytest.Monk
     monkeypatch.setattr("dcron.cli.output.progress.sys.stderr.write", written.append, raising=False)
     monkeypatch.setattr("dcron.cli.output.progress.time.monotonic", lambda: next(clock))
     assert list(progress.watched("abc", "counting", 3)) == ["a", "b", "c"]
-    assert written == ["\rcounting: 2 of 3", "\rcounting: 3 of 3", "\r                \r"]
+    assert written == ["\rcounting: 2 of 3\033[K", "\rcounting: 3 of 3\033[K", "\r\033[K"]
     written.clear()
     clock = iter([0] * 100)
     assert list(progress.watched("abc", "counting")) == ["a", "b", "c"]

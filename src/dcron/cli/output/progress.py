@@ -23,22 +23,11 @@ def watched(items: Iterable[T], what: str, total: int | None = None) -> Iterator
     if not sys.stderr.isatty():
         yield from items
         return
-    begun = shown = time.monotonic()
-    width = 0
-    try:
+    of_total = f" of {total:,}" if total else ""
+    with counting(what) as show:
         for number, item in enumerate(items, 1):
-            now = time.monotonic()
-            if now - begun > PATIENCE and now - shown > EVERY:
-                shown = now
-                line = f"{what}: {number:,}" + (f" of {total:,}" if total else "")
-                sys.stderr.write(f"\r{line:<{width}}")
-                sys.stderr.flush()
-                width = len(line)
+            show(f"{number:,}{of_total}")
             yield item
-    finally:
-        if width:
-            sys.stderr.write(f"\r{'':<{width}}\r")
-            sys.stderr.flush()
 
 
 @contextmanager
@@ -49,44 +38,42 @@ def counting(what: str) -> Iterator[Callable[[str], None]]:
     """
     is_terminal = sys.stderr.isatty()
     next_at = time.monotonic() + (PATIENCE if is_terminal else EVERY_IN_A_LOG)
+    is_open = False
 
     def show(how_far: str) -> None:
-        nonlocal next_at
-        if time.monotonic() >= next_at:
-            next_at = time.monotonic() + (EVERY if is_terminal else EVERY_IN_A_LOG)
-            sys.stderr.write(f"\r{what}: {how_far}\033[K" if is_terminal else f"{what}: {how_far}\n")
-            sys.stderr.flush()
+        nonlocal next_at, is_open
+        if (now := time.monotonic()) > next_at:
+            next_at = now + (EVERY if is_terminal else EVERY_IN_A_LOG)
+            is_open = is_terminal
+            _write(f"\r{what}: {how_far}\033[K" if is_terminal else f"{what}: {how_far}\n")
 
     try:
         yield show
     finally:
-        if is_terminal:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+        if is_open:
+            _write("\r\033[K")
 
 
 @contextmanager
 def ticking(what: str, expected: float) -> Iterator[None]:
-    """While the block runs, print on stderr how long it has taken and the `expected` seconds.
-
-    A terminal shows one line that changes; a log gets one line every half minute.
-    """
-    is_terminal = sys.stderr.isatty()
+    """While the block runs, show how long it has taken and the `expected` seconds, as `counting` does."""
     over = threading.Event()
 
-    def tick() -> None:
+    def tick(show: Callable[[str], None]) -> None:
         began = time.monotonic()
-        while not over.wait(PATIENCE if is_terminal else EVERY_IN_A_LOG):
-            line = f"{what}: {rough_span(time.monotonic() - began)} of about {rough_span(expected)}"
-            sys.stderr.write(f"\r{line}  " if is_terminal else f"{line}\n")
-            sys.stderr.flush()
+        while not over.wait(EVERY):
+            show(f"{rough_span(time.monotonic() - began)} of about {rough_span(expected)}")
 
-    ticker = threading.Thread(target=tick, daemon=True)
-    ticker.start()
-    try:
-        yield
-    finally:
-        over.set()
-        ticker.join()
-        if is_terminal:
-            sys.stderr.write("\r\033[K")
+    with counting(what) as show:
+        ticker = threading.Thread(target=tick, args=[show], daemon=True)
+        ticker.start()
+        try:
+            yield
+        finally:
+            over.set()
+            ticker.join()
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
