@@ -93,13 +93,21 @@ def test_what_cannot_be_written_is_a_sentence(sqlite: Dcron, words: str) -> None
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [("list >&-", 0), ("rm one <&-", 1), ("import - <&-", 0), ("agent --once <&- >&- 2>&-", 0)],
+    [
+        ("list >&-", 1),
+        ("pause one >&- 2>&-", 1),
+        ("rm one <&-", 1),
+        ("import - <&-", 0),
+        ("agent --once <&- >&- 2>&-", 0),
+    ],
 )
-def test_closed_streams_are_as_good_as_empty_ones(sqlite: Dcron, words: str, code: int) -> None:
+def test_closed_streams_are_empty_and_cannot_be_written_to(sqlite: Dcron, words: str, code: int) -> None:
     sqlite.done("add", "-n", "one", "@daily", "true")
     result = shell(f"{DCRON} {words}", sqlite.url)
     assert result.returncode == code
     assert "Traceback" not in result.stderr
+    if words.endswith("list >&-"):
+        assert result.stderr.endswith("dcron: cannot write the output: Bad file descriptor\n")
 
 
 def test_an_error_that_cannot_be_written_keeps_its_code(sqlite: Dcron) -> None:

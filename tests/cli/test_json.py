@@ -89,6 +89,8 @@ import - --user root --dry-run
 diff -F - --source shop/cron --format text --forecast
 apply -F - --source shop/cron --format text
 dump FILE
+db scrub --env TOKEN -f
+calendar rm more -f
 restore FILE --dry-run
 prune --dry-run
 edit -f

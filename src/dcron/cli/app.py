@@ -192,7 +192,8 @@ def run() -> NoReturn:
     """Run the command line of this process, and exit."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # it is closed: the next file to be opened would take its number
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+            flags = os.O_RDONLY if name == "stdout" else os.O_RDWR  # what a verb prints is not lost silently
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     sys.exit(main(sys.argv[1:]))

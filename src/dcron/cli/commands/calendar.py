@@ -106,7 +106,7 @@ def view(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
 
 
 @command.command("rm", cls=WritingVerb)
-def rm(name: CalendarName, db: Db = None) -> None:
+def rm(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
     """Remove a calendar that no task uses."""
     with opened_crontab(db) as crontab:
         calendars = services.calendars.Calendars(crontab)
@@ -115,7 +115,10 @@ def rm(name: CalendarName, db: Db = None) -> None:
         if not calendars.users(name):  # a used calendar is refused below
             console.agree(f"remove calendar {name} ({_entries(stored)})")
         calendars.remove(name)
-        console.data(f"removed  {name}")
+        if as_json:
+            console.emit(_shape(stored))
+        else:
+            console.data(f"removed  {name}")
 
 
 def _agree_to_replace(calendars: "services.calendars.Calendars", calendar: "Calendar") -> None:

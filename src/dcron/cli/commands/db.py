@@ -123,6 +123,7 @@ def announce(ahead: "UpgradeEstimate", *, force: bool) -> None:
 @command.command("scrub", cls=WritingVerb)
 def scrub(
     env: Annotated[str, option("--env", "VARIABLE", "Name of the variable, such as TOKEN.")],
+    as_json: Json = False,
     db: Db = None,
 ) -> None:
     """Remove the value of a variable from all tasks, runs and the history.
@@ -138,10 +139,13 @@ def scrub(
         losing = f" from {humanize.first_few(names, TASKS_SHOWN)}, and" if names else ""
         console.agree(f"remove {env}{losing} from all runs and changes, for good")
         done = scrubbing.scrub()
-        console.data(
-            f"removed  {env}: "
-            + ", ".join(humanize.plural(number, word[:-1]) for word, number in done.items())
-        )
+        counts = {word.removesuffix("s"): number for word, number in done.items()}
+        if as_json:
+            numbers = {f"{word}_count": number for word, number in counts.items()}
+            console.emit(make("scrubbed", variable=env, **numbers))
+        else:
+            removed = ", ".join(humanize.plural(number, word) for word, number in counts.items())
+            console.data(f"removed  {env}: {removed}")
         rest = (
             "`dcron prune --compact` rewrites the file without the old pages"
             if crontab.database.address.path

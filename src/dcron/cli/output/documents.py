@@ -151,6 +151,7 @@ edited = added:text[] changed:text[] removed:text[] renamed:text{}
 dumped = file:text task_count:int calendar_count:int
 prepared = url:text schema_before:text? schema_version:text
 sent = channel:text sent_by:text
+scrubbed = variable:text task_count:int run_count:int change_count:int message_count:int alert_count:int
 """
 """One document each: `key:type`. `key<old:type` was called `old` until 0.2. `key=attribute:type` is
 named `attribute` in the program. Behind a type: `[]` an array,
@@ -172,7 +173,7 @@ sent = channel_test
 freeze = freeze_list[] freeze thaw
 hold = hold unhold
 setting = config_list[] config_get config_set config_unset
-calendar = calendar_list[] calendar_add
+calendar = calendar_list[] calendar_add calendar_rm
 calendar-view = calendar_view
 emitted = emit
 backfill = backfill
@@ -192,6 +193,7 @@ pruned = prune
 dismissed = dead_dismiss
 url = db_url
 prepared = db_init db_upgrade
+scrubbed = db_scrub
 info = info
 edited = edit
 dumped = dump

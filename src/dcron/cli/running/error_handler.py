@@ -14,7 +14,7 @@ from dcron.errors import CrontabFileError, DcronError, ExitCode
 
 # typer moves its own classes between versions; this is the base class of all its usage errors.
 ClickError: type[Exception] = typer.BadParameter.__mro__[2]
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def explain(error: BaseException, words: Sequence[str] = ()) -> int:
@@ -36,7 +36,7 @@ def explain(error: BaseException, words: Sequence[str] = ()) -> int:
         case BrokenPipeError():  # the reader of our output has closed it
             console.drop(sys.stdout)
             return ExitCode.DONE
-        case OSError(filename=None, errno=number) if number in _FULL:
+        case OSError(filename=None, errno=number) if number in _UNWRITABLE:
             console.drop(sys.stdout)
             console.complain(f"cannot write the output: {error.strerror}")
             return ExitCode.FAILED
