@@ -9,19 +9,21 @@ from dcron.schedule.transitions import DAY, EARLIEST, LATEST, clock
 from dcron.values.quantities import is_duration, parse_duration
 
 _LONG_TEXT = 64
+FORMS = "2027-01-01T09:00, 09:00, tomorrow 09:00, mon 09:00 or +1h"
+"""Examples of times, for the message about a text that is none."""
 
 
-def parse_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
+def parse_time(text: str, zone: ZoneInfo, now: datetime, forms: str = FORMS) -> datetime:
     """Return the instant, in UTC, that a typed time means; `zone` applies where the text has no offset.
 
     The text may be `2027-01-01T09:00` (with an offset or Z, or without), `2027-01-01 09:00`, a date alone
     (midnight), `09:00` (the next such time), `today` or `tomorrow` with or without a time, `mon 09:00` or
     `next monday` (not today), `now`, `+1h`, `in 1h` or `1h`. A time in a gap means the end of the gap; a time
-    in a fold means its first pass.
+    in a fold means its first pass. `forms` are the examples that the error about another text gives.
 
     Raises: UsageError.
     """
-    return resolve(parse_local_time(text, zone, now), zone)
+    return resolve(parse_local_time(text, zone, now, forms), zone)
 
 
 def resolve(at: datetime, zone: ZoneInfo) -> datetime:
@@ -29,7 +31,7 @@ def resolve(at: datetime, zone: ZoneInfo) -> datetime:
     return clock(zone).instant(at) if at.tzinfo is None else at
 
 
-def parse_local_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
+def parse_local_time(text: str, zone: ZoneInfo, now: datetime, forms: str = FORMS) -> datetime:
     """Parse like `parse_time`, but return a local time (naive) if the text gives one.
 
     A local time need not exist and may come twice. Raises UsageError.
@@ -39,9 +41,7 @@ def parse_local_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
         return now.astimezone(UTC)
     at = _relative(words, now) or _clock_time(words, zone, now) or parse_timestamp(words)
     if at is None:
-        raise UsageError(
-            f"{_short(text)} is not a time; write 2027-01-01T09:00, 09:00, tomorrow 09:00, mon 09:00 or +1h"
-        )
+        raise UsageError(f"{_short(text)} is not a time; write {forms}")
     if not EARLIEST <= resolve(at, zone) <= LATEST:
         raise UsageError(f"{_short(text)} is too far away")
     return at if at.tzinfo is None else at.astimezone(UTC)

@@ -18,7 +18,7 @@ from dcron.cli.asking.which import (
 )
 from dcron.cli.output import console, json_output
 from dcron.cli.running.context import opened_crontab
-from dcron.errors import Refused, UsageError
+from dcron.errors import DcronError, Refused, UsageError
 from dcron.model import Run, RunState, Task
 from dcron.presentation import humanize
 
@@ -61,23 +61,27 @@ def command(
     if lost and not run_ids:
         raise UsageError("--lost: give the numbers of the runs; `dcron runs` shows which are unheard")
     with opened_crontab(db) as crontab:
+        left: dict[str, DcronError] = {}
         if lost:
-            _print(crontab, _give_up(crontab, run_ids), as_json=as_json)
+            cancelled = _give_up(crontab, run_ids)
+        elif run_ids:
+            cancelled = _cancel_runs(crontab, run_ids)
         elif chooser:
             found = _under_way(crontab, chooser)
             agree_to_runs(crontab, "cancel", chooser, found, "no run is due or has started")
             cancelled, left = each_run(found, crontab.cancel)
-            _print(crontab, cancelled, as_json=as_json, as_list=True)
-            report_left(left)
-        elif names or batch:
+        else:
             groups = _of_batch(crontab, batch) if batch else _of_tasks(crontab, names)
             cancelled = cancel_waiting(crontab, groups, active=active, as_json=as_json)
-            if as_json:
-                _print(crontab, cancelled, as_json=True, as_list=True)
-            else:
-                _print(crontab, [run for run in cancelled if not run.state.is_final], as_json=False)
+        if as_json:
+            now = crontab.now()
+            shapes = [json_output.run_shape(run, now) for run in cancelled]
+            console.emit_one_or_list(shapes, as_list=not run_ids)
         else:
-            _cancel_runs(crontab, run_ids, as_json=as_json)
+            for run in cancelled:
+                if run_ids or chooser or not run.state.is_final:  # else those that waited were counted
+                    console.data(f"{_done(run)}  run {run.id} of {run.task}{_what_follows(run)}")
+        report_left(left)
 
 
 def cancel_waiting(
@@ -133,8 +137,8 @@ def _of_batch(crontab: "services.crontab.Crontab", batch: str) -> "list[tuple[Ta
     return [made]
 
 
-def _cancel_runs(crontab: "services.crontab.Crontab", run_ids: Sequence[int], *, as_json: bool) -> None:
-    """Cancel the runs with these numbers."""
+def _cancel_runs(crontab: "services.crontab.Crontab", run_ids: Sequence[int]) -> list[Run]:
+    """Cancel the runs with these numbers, after the user has agreed. Raises Refused if one has ended."""
     found = [crontab.find_run(run_id) for run_id in dict.fromkeys(run_ids)]
     if len(found) > 1 and (over := next((run for run in found if run.state.is_final), None)):
         raise Refused(f"run {over.id} of {over.task} has already ended ({over.state}); nothing was cancelled")
@@ -142,7 +146,7 @@ def _cancel_runs(crontab: "services.crontab.Crontab", run_ids: Sequence[int], *,
         console.agree(f"stop {', '.join(map(_where, alive))}", count=len(alive))
     else:
         console.agree(f"cancel {named_runs(found)}", asks=False)
-    _print(crontab, [crontab.cancel(run.id) for run in found], as_json=as_json)
+    return [crontab.cancel(run.id) for run in found]
 
 
 def _give_up(crontab: "services.crontab.Crontab", run_ids: Sequence[int]) -> list[Run]:
@@ -172,18 +176,6 @@ def _under_way(crontab: "services.crontab.Crontab", selector: "policy.selectors.
     now = crontab.now()
     found = crontab.runs(RunFilter(states=states, selector=selector), MOST_RUNS)
     return [run for run in found if run.state is not RunState.WAITING or run.due_at <= now]
-
-
-def _print(
-    crontab: "services.crontab.Crontab", cancelled: Sequence[Run], *, as_json: bool, as_list: bool = False
-) -> None:
-    if as_json:
-        now = crontab.now()
-        shapes = [json_output.run_shape(run, now) for run in cancelled]
-        console.emit_one_or_list(shapes, as_list=as_list)
-        return
-    for run in cancelled:
-        console.data(f"{_done(run)}  run {run.id} of {run.task}{_what_follows(run)}")
 
 
 def _done(run: Run) -> str:

@@ -1,9 +1,9 @@
 """`dead`: list and dismiss dead letters."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -115,22 +115,31 @@ def dismiss(
     if bool(which) + everything + (selector is not None) != 1:
         raise UsageError("give numbers of runs, names of tasks, -l with labels, or --all")
     chooser = read_selector(selector)
+    numbers, names = runs_or_names(which or [])
     with opened_crontab(db) as crontab:
         letters = services.runs.dead_letters.DeadLetters(crontab)
+        dismissed: Sequence[Run] = ()
         if chooser:
             found = letters.page(MOST_RUNS, selector=chooser)
             agree_to_runs(crontab, "dismiss", chooser, found, "no dead letters")
-            _print_dismissed(letters.dismiss_those(found), f" of tasks with {chooser}", as_json=as_json)
-            return
-        if everything:
-            _dismiss_all(letters, {None: ""}, as_json=as_json)
-            return
-        numbers, names = runs_or_names(which or [])
-        if numbers:
-            _dismiss_runs(letters, numbers, crontab.now(), as_json=as_json)
-            return
-        tasks = dict(agreed(crontab.exact_task_id, "dismiss", name, asks=True) for name in names)
-        _dismiss_all(letters, tasks, as_json=as_json)
+            count, of_tasks = letters.dismiss_those(found), f" of tasks with {chooser}"
+        elif numbers:
+            dismissed, of_tasks = _dismiss_runs(letters, numbers), ""
+            count = len(dismissed)
+        else:
+            tasks = dict(agreed(crontab.exact_task_id, "dismiss", name, asks=True) for name in names)
+            of_tasks = f" of {', '.join(tasks.values())}" if tasks else ""
+            count = _dismiss_all(letters, list(tasks) or [None], of_tasks)
+        now = crontab.now()
+    if as_json:
+        console.emit(make("dismissed", dismissed=count))
+    elif dismissed:
+        for run in dismissed:
+            console.data(safe(f"dismissed  run {run.id} of {run.task}, {humanize.result(run, now)}"))
+    elif count:
+        console.data(f"dismissed  {humanize.plural(count, 'dead letter')}{of_tasks}")
+    else:
+        console.note(f"there are no dead letters{of_tasks}")
 
 
 def _print(
@@ -181,39 +190,22 @@ def _columns(here: tzinfo) -> list[TableColumn]:
     ]
 
 
-def _dismiss_runs(
-    letters: "services.runs.dead_letters.DeadLetters", run_ids: Iterable[int], now: datetime, *, as_json: bool
-) -> None:
+def _dismiss_runs(letters: "services.runs.dead_letters.DeadLetters", run_ids: Iterable[int]) -> Sequence[Run]:
     for run_id in run_ids:
         letters.require_listed(run_id)
     console.agree(f"dismiss {', '.join(f'run {run_id}' for run_id in run_ids)}", asks=False)
-    dismissed = [letters.dismiss(run_id) for run_id in run_ids]
-    if as_json:
-        console.emit(make("dismissed", dismissed=len(dismissed)))
-        return
-    for run in dismissed:
-        console.data(safe(f"dismissed  run {run.id} of {run.task}, {humanize.result(run, now)}"))
+    return [letters.dismiss(run_id) for run_id in run_ids]
 
 
 def _dismiss_all(
-    letters: "services.runs.dead_letters.DeadLetters", tasks: Mapping[Any, str], *, as_json: bool
-) -> None:
-    """Dismiss all dead letters of these tasks: names by id; the id None means all tasks."""
-    count = sum(len(letters.page(COUNTED, task_id=task_id)) for task_id in tasks)
-    of_tasks = f" of {', '.join(filter(None, tasks.values()))}" if None not in tasks else ""
+    letters: "services.runs.dead_letters.DeadLetters", task_ids: Sequence[int | None], of_tasks: str
+) -> int:
+    """Dismiss all dead letters of these tasks, and return how many; the id None means all tasks."""
+    count = sum(len(letters.page(COUNTED, task_id=task_id)) for task_id in task_ids)
     if count:
         number = (
             f"{COUNTED:,} dead letters or more" if count >= COUNTED else humanize.plural(count, "dead letter")
         )
         work = "its work has not been done" if count == 1 else "their work has not been done"
         console.agree(f"dismiss {number}{of_tasks}; {work}", count=count)
-    _print_dismissed(sum(letters.dismiss_all(task_id) for task_id in tasks), of_tasks, as_json=as_json)
-
-
-def _print_dismissed(dismissed: int, of_tasks: str, *, as_json: bool) -> None:
-    if as_json:
-        console.emit(make("dismissed", dismissed=dismissed))
-    elif dismissed:
-        console.data(f"dismissed  {humanize.plural(dismissed, 'dead letter')}{of_tasks}")
-    else:
-        console.note(f"there are no dead letters{of_tasks}")
+    return sum(letters.dismiss_all(task_id) for task_id in task_ids)

@@ -4,12 +4,8 @@ import re
 from datetime import datetime, timedelta
 from typing import Any
 
-from dcron.errors import UsageError
 from dcron.schedule.time_parser import parse_time
 from dcron.values.quantities import parse_duration
-
-LONGEST = 64
-"""Characters of a text that a message repeats."""
 
 
 def past_time(text: str, here: Any, now: datetime) -> datetime:
@@ -25,10 +21,4 @@ def past_time(text: str, here: Any, now: datetime) -> datetime:
     if match := re.fullmatch(r"\s*yesterday\b(.*)", text, re.IGNORECASE | re.DOTALL):
         yesterday = now.astimezone(here).date() - timedelta(days=1)
         return parse_time(f"{yesterday} {match[1].strip()}".strip(), here, now)
-    try:
-        return parse_time(text, here, now)
-    except UsageError as error:
-        if " is not a time; " not in str(error):
-            raise
-        forms = "2h, today, yesterday 09:00 or '2026-11-20 09:00'"
-        raise UsageError(f"{text[:LONGEST]!r} is not a time; write a past one: {forms}") from None
+    return parse_time(text, here, now, forms="a past one: 2h, today, yesterday 09:00 or '2026-11-20 09:00'")
