@@ -10,7 +10,7 @@ from benchmarks.machine import describe
 from benchmarks.servers import new_database, postgres_server
 from dcron.agent.settings import default_slots
 from dcron.model import Definition, RunState
-from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import RunFilter
 from tests.support.cluster import Cluster, cluster, wait_for
 
 MANY_SLOTS = 100

@@ -10,7 +10,7 @@ from sqlalchemy import insert, update
 from dcron.database import open_database
 from dcron.schema.tables import nodes, runs
 from dcron.services.crontab import Crontab
-from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import RunFilter
 from tests.support.cli import Dcron
 
 

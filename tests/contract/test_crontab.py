@@ -18,8 +18,7 @@ from dcron.services.crontab import Crontab
 from dcron.services.name_prefix import NotExact
 from dcron.services.runs.dead_letters import DeadLetters
 from dcron.store.runs import output
-from dcron.store.runs.rows import RunFilter
-from dcron.values.lists import Chunk, Term
+from dcron.values.lists import Chunk, RunFilter, Term
 from tests.support.stage import NOON, Stage, at, definition
 
 FULL = Definition(

@@ -17,7 +17,7 @@ from dcron.services.changes.restored import PAUSED_REASON, DumpService, Restorat
 from dcron.services.fleet import Fleet
 from dcron.services.settings import SharedSettings
 from dcron.sources.dump import Dump, read, write
-from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import RunFilter
 from tests.support.stage import NOON, Stage, definition
 from tests.support.task_fields import EXAMPLES
 

@@ -18,7 +18,7 @@ from dcron.database import Database, open_database, pool
 from dcron.errors import DatabaseError
 from dcron.model import RunState
 from dcron.services.crontab import Crontab
-from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import RunFilter
 from tests.support.cli import DCRON
 from tests.support.databases import new_database
 from tests.support.patience import until

@@ -35,7 +35,6 @@ from dcron.store.retention.history import EARLIEST, History
 from dcron.store.runs import blocked, durations, output, skipping, unclaimable
 from dcron.store.runs import rows as runs
 from dcron.store.runs.candidates import Capacity
-from dcron.store.runs.rows import RunFilter
 from dcron.store.statistics import daily as daily_statistics
 from dcron.store.statistics import finished_runs, unsuccessful
 from dcron.store.statistics.finished_runs import Place
@@ -43,7 +42,7 @@ from dcron.store.tasks import queues
 from dcron.store.tasks import rows as tasks
 from dcron.store.upkeep import expiry, reaping
 from dcron.store.upkeep.steps import take_upkeep
-from dcron.values.lists import Term
+from dcron.values.lists import RunFilter, Term
 from tests.support.stage import NOON, Stage
 
 LINES = 20_000

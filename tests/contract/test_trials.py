@@ -13,8 +13,7 @@ from dcron.services.runs.dead_letters import DeadLetters
 from dcron.services.runs.trials import Trials
 from dcron.services.statistics import RunStatistics
 from dcron.store.runs.candidates import ClaimedRun
-from dcron.store.runs.rows import RunFilter
-from dcron.values.lists import RunListFilter
+from dcron.values.lists import RunFilter, RunListFilter
 from tests.support.run_queries import find
 from tests.support.stage import Stage
 

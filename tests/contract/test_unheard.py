@@ -14,8 +14,8 @@ from dcron.services.settings import SharedSettings
 from dcron.services.why import Why
 from dcron.store.claims import unheard
 from dcron.store.nodes import rows as nodes
-from dcron.store.runs.rows import RunFilter
 from dcron.store.tasks import kept as kept_tasks
+from dcron.values.lists import RunFilter
 from tests.contract.test_why import answers  # noqa: F401 - holds what `why` says on file
 from tests.support.stage import LEASE, Stage
 from tests.support.watching import WatchedStage, stage

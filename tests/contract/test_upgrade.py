@@ -18,7 +18,7 @@ from dcron.model import RunState
 from dcron.schema.tables import SCHEMA_VERSION, nodes
 from dcron.services.crontab import Crontab
 from dcron.services.why import Why
-from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import RunFilter
 from tests.contract.test_migrations import set_version, shape
 from tests.support.older_tables import (
     OLDEST,

@@ -19,8 +19,7 @@ from dcron.services.runs.dead_letters import DeadLetters
 from dcron.services.runs.triggers import Triggers
 from dcron.store import freezes
 from dcron.store.claims import unheard
-from dcron.store.runs.rows import RunFilter
-from dcron.values.lists import Term
+from dcron.values.lists import RunFilter, Term
 from tests.simulation import invariants
 from tests.simulation.cluster import (
     BEGINNING,

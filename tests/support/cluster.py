@@ -17,7 +17,7 @@ from dcron.database import open_database
 from dcron.errors import DatabaseError
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.services.crontab import Crontab
-from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import RunFilter
 from tests.support.patience import PATIENCE
 
 

@@ -26,7 +26,7 @@ from dcron.store.claims import finishing
 from dcron.store.claims.finishing import RunResult
 from dcron.store.nodes import rows as nodes
 from dcron.store.planning import planning
-from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import RunFilter
 from dcron.warden.client import Event, Finished, Job, Warden
 from dcron.warden.journal import JournalReader, Result
 

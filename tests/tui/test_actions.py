@@ -8,10 +8,10 @@ import pytest
 
 from dcron.model import RunState, Trigger
 from dcron.services.history import History
-from dcron.store.runs.rows import RunFilter
 from dcron.tui.dialogs.suspend import suspended
 from dcron.tui.frame import refresher
 from dcron.tui.questions import dialogs
+from dcron.values.lists import RunFilter
 from tests.support.tui import Stage, many
 
 

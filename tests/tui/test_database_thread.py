@@ -12,11 +12,11 @@ import pytest
 from dcron.database import open_database
 from dcron.errors import DatabaseError, DatabaseReplaced, DcronError, NotFound
 from dcron.services.crontab import Crontab
-from dcron.store.runs.rows import RunFilter
 from dcron.tui import host
 from dcron.tui.reads import health
 from dcron.tui.reads.database_thread import DatabaseThread
 from dcron.tui.reads.health import Health
+from dcron.values.lists import RunFilter
 from tests.support.patience import PATIENCE, until
 from tests.support.tui import Screen, Stage
 

@@ -13,11 +13,10 @@ from dcron.database import open_database
 from dcron.errors import UsageError
 from dcron.model import Task, Trigger
 from dcron.services.crontab import Crontab
-from dcron.store.runs.rows import RunFilter
 from dcron.store.tasks.search_terms import RUN_FIELDS, TASK_FIELDS
 from dcron.tui.keys.keys import binding_ids, require_known
 from dcron.tui.table.filters import parse_filter
-from dcron.values.lists import Term
+from dcron.values.lists import RunFilter, Term
 from tests.support.tui import Stage
 
 CONFIG = Path("config.toml")
@@ -295,7 +294,7 @@ async def test_the_key_of_the_help_is_always_shown(stage: Stage) -> None:
 
 
 def wanted_of(stage: Stage, name: str) -> Any:
-    from dcron.store.runs.rows import RunFilter
+    from dcron.values.lists import RunFilter
 
     return RunFilter(stage.crontab.task_id(name))
 

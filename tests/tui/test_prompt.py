@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from dcron.model import Trigger
-from dcron.store.runs.rows import RunFilter
 from dcron.tui.dialogs.prompt import Prompt
 from dcron.tui.keys.completion import Completion, completed
+from dcron.values.lists import RunFilter
 from tests.support.tui import Screen, Stage
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

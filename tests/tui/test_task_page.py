@@ -6,11 +6,10 @@ import pytest
 
 from dcron.services.dashboard import Dashboard
 from dcron.store.runs import output
-from dcron.store.runs.rows import RunFilter
 from dcron.tui.pages.task import TaskPage
 from dcron.tui.table.sections import Fact, Section, SectionColumn
 from dcron.tui.views.task_sections import task_sections
-from dcron.values.lists import Chunk
+from dcron.values.lists import Chunk, RunFilter
 from tests.support.alerts import insert_alert
 from tests.support.statistics import ended_run, insert_runs
 from tests.support.tui import Screen, Stage

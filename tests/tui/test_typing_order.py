@@ -11,7 +11,7 @@ from textual.message_pump import MessagePump
 from textual.widgets import Input
 
 from dcron.model import Task, Trigger
-from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import RunFilter
 from tests.support.patience import PATIENCE
 from tests.support.terminal import ESC, Terminal, terminal
 from tests.support.tui import Stage

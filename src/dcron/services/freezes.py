@@ -19,8 +19,8 @@ from dcron.services.runs.runs import Runs
 from dcron.services.service import Service
 from dcron.store import audit_log, freezes
 from dcron.store.runs import rows as runs
-from dcron.store.runs.rows import RunFilter
 from dcron.store.tasks import rows as tasks
+from dcron.values.lists import RunFilter
 
 _ACTIVE = [RunState.RUNNING, RunState.CLAIMED]
 MOST_STARTS = 1_000

@@ -23,9 +23,9 @@ from dcron.services.service import Service
 from dcron.store import audit_log, changes, freezes, sql_deletions
 from dcron.store.changes import ChangeFilter
 from dcron.store.nodes import rows as nodes
-from dcron.store.runs.rows import WaitingRuns
 from dcron.store.tasks import calendars, queues, settings
 from dcron.store.tasks import rows as tasks
+from dcron.values.lists import WaitingRuns
 
 OTHERS = ("calendar", "queue", "setting", "node", "freeze")
 """Kinds that can be undone beside tasks."""

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from dcron.model import Alert, Run
+from dcron.model import Alert, Run, RunState
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,33 @@ class Term:
     negated: bool = False
     alternatives: tuple[tuple["Term", ...], ...] = ()
     """Of the field `any`: a row matches if it matches all words of one of these."""
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """Which runs to list; None is any."""
+
+    task_id: int | None = None
+    states: Sequence[RunState] | None = None
+    since: datetime | None = None
+    """Runs that ended at this time (UTC) or later, or have not ended."""
+    before_id: int | None = None
+    flow: int | None = None
+    dead: bool = False
+    """Only dead letters."""
+    selector: Any = None
+    """A selector of `policy`: only runs of tasks that it chooses."""
+
+
+@dataclass(frozen=True)
+class WaitingRuns:
+    """The waiting runs of a task that a person may cancel together."""
+
+    task_id: int
+    now: datetime
+    """Its next scheduled run is not among them before it is due."""
+    backfill: tuple[int, int] | None = None
+    """Only those of this backfill: the ids of its first and its last run."""
 
 
 @dataclass(frozen=True)

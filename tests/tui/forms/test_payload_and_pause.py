@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import RunFilter
 from tests.support.forms import paste
 from tests.support.tui import Stage
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from dcron import policy, services
 from dcron.cli.asking.options import Db, Json, RunsOrNames, SelectorOption, flag, option, runs_or_names
@@ -21,9 +21,7 @@ from dcron.cli.running.context import opened_crontab
 from dcron.errors import DcronError, Refused, UsageError
 from dcron.model import Run, RunState, Task
 from dcron.presentation import humanize
-
-if TYPE_CHECKING:
-    from dcron.store.runs.rows import WaitingRuns
+from dcron.values.lists import RunFilter, WaitingRuns
 
 _ACTIVE = (RunState.CLAIMED, RunState.RUNNING)
 
@@ -86,7 +84,7 @@ def command(
 
 def cancel_waiting(
     crontab: "services.crontab.Crontab",
-    groups: "Sequence[tuple[Task, WaitingRuns]]",
+    groups: Sequence[tuple[Task, WaitingRuns]],
     *,
     active: bool = False,
     as_json: bool = False,
@@ -95,8 +93,6 @@ def cancel_waiting(
 
     Print how many waited. Return all of them. Raises Refused.
     """
-    from dcron.store.runs.rows import RunFilter
-
     named = ", ".join(task.name for task, _ in groups)
     number = sum(crontab.count_waiting(which) for _, which in groups)
     alive = [run for task, _ in groups for run in crontab.runs(RunFilter(task.id, _ACTIVE), MOST_RUNS)]
@@ -120,15 +116,13 @@ def cancel_waiting(
     return cancelled
 
 
-def _of_tasks(crontab: "services.crontab.Crontab", names: Sequence[str]) -> "list[tuple[Task, WaitingRuns]]":
-    from dcron.store.runs.rows import WaitingRuns
-
+def _of_tasks(crontab: "services.crontab.Crontab", names: Sequence[str]) -> list[tuple[Task, WaitingRuns]]:
     now = crontab.now()
     tasks = named_tasks(crontab, "cancel", with_patterns(crontab, names), asks=True)
     return [(task, WaitingRuns(task.id, now)) for task in tasks]
 
 
-def _of_batch(crontab: "services.crontab.Crontab", batch: str) -> "list[tuple[Task, WaitingRuns]]":
+def _of_batch(crontab: "services.crontab.Crontab", batch: str) -> list[tuple[Task, WaitingRuns]]:
     """Return the task and the runs of a backfill. Raises UsageError if the batch is something else."""
     undo = services.undo.Undo(crontab)
     made = undo.backfilled(undo.batch(batch))
@@ -170,8 +164,6 @@ def _not_unheard(run: Run) -> str:
 
 def _under_way(crontab: "services.crontab.Crontab", selector: "policy.selectors.Selector") -> list[Run]:
     """Return the runs of the selector's tasks that are due or have started, the newest first."""
-    from dcron.store.runs.rows import RunFilter
-
     states = [RunState.WAITING, *_ACTIVE]
     now = crontab.now()
     found = crontab.runs(RunFilter(states=states, selector=selector), MOST_RUNS)

@@ -32,6 +32,7 @@ from dcron.errors import UsageError
 from dcron.model import Run
 from dcron.presentation import humanize
 from dcron.schedule.zones import zone
+from dcron.values.lists import RunFilter
 from dcron.values.safe_text import safe
 
 COUNTED = 1000
@@ -78,8 +79,6 @@ def list_dead_letters(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from dcron.store.runs.rows import RunFilter
-
     with opened_crontab(db) as crontab:
         task, chooser = tasks_to_read(crontab, names, selector)
         now = crontab.now()

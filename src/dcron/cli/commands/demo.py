@@ -28,6 +28,7 @@ from dcron.cli.running.screen import has_screen, show
 from dcron.errors import DcronError
 from dcron.model import Definition, Run, RunState
 from dcron.schedule.zones import zone
+from dcron.values.lists import RunFilter
 
 SECONDS = 15.0
 """How long the demo runs without a terminal."""
@@ -264,8 +265,6 @@ def _run_unwatched(
 
 
 def _past_runs(crontab: "services.crontab.Crontab") -> list[Run]:
-    from dcron.store.runs.rows import RunFilter
-
     return crontab.runs(RunFilter(states=[state for state in RunState if state.is_final]), limit=500)
 
 

@@ -35,6 +35,7 @@ from dcron.cli.running.waiting import Waiting, exit_code
 from dcron.errors import ExitCode, UsageError
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
+from dcron.values.lists import RunFilter
 from dcron.values.quantities import parse_duration
 from dcron.values.text_input import text_or_file
 
@@ -165,8 +166,6 @@ def _try(
     if len(names) > 1:
         raise UsageError("a trial is of one task; give one name")
     (task,) = which.named_tasks(crontab, "try", names)
-    from dcron.store.runs.rows import RunFilter
-
     if crontab.runs(RunFilter(task.id, [RunState.CLAIMED, RunState.RUNNING]), 1):
         console.note(f"{task.name} is running now; the trial runs beside it")
     return _trials(crontab).run_changed(task, added(changed, task), payload=payload, node=node)

@@ -24,6 +24,7 @@ from dcron.cli.running.context import opened_crontab, own_zone
 from dcron.errors import UsageError
 from dcron.model import Run, RunState
 from dcron.schedule.zones import zone
+from dcron.values.lists import RunFilter
 
 
 def command(
@@ -61,8 +62,6 @@ def command(
     TRIGGER is the cause of the run: `retry 2/3` is the second attempt of three, `flow 41` is part of a flow
     that run 41 started.
     """
-    from dcron.store.runs.rows import RunFilter
-
     states = _states(state or [])
     with opened_crontab(db) as crontab:
         now = crontab.now()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,7 @@ from dcron.cli.running.context import opened_crontab
 from dcron.errors import UsageError
 from dcron.model import Task
 from dcron.presentation import humanize
-
-if TYPE_CHECKING:
-    from dcron.store.runs.rows import WaitingRuns
+from dcron.values.lists import WaitingRuns
 
 SHOWN = 20
 """Later changes that a refusal lists."""
@@ -107,7 +105,7 @@ def _summary(found: "Sequence[policy.history.RecordedChange]", would: "services.
 
 
 def _undo_backfill(
-    crontab: "services.crontab.Crontab", made: "tuple[Task, WaitingRuns]", *, as_json: bool, dry_run: bool
+    crontab: "services.crontab.Crontab", made: tuple[Task, WaitingRuns], *, as_json: bool, dry_run: bool
 ) -> int:
     """Cancel the runs of a backfill that still wait, and return how many. Raises Refused."""
     from dcron.cli.commands.cancel import cancel_waiting

@@ -19,6 +19,7 @@ from dcron.model import Run, RunState, Trigger
 from dcron.presentation import alerts, humanize
 from dcron.presentation.graph import graph_lines
 from dcron.schedule.zones import zone
+from dcron.values.lists import RunFilter
 
 LISTED = 5
 """Waiting runs and dead letters that are listed; further ones are counted."""
@@ -128,8 +129,6 @@ def _read(
 
 
 def _surroundings(crontab: "services.crontab.Crontab", view: "services.tasks.rows.TaskRow") -> TaskContext:
-    from dcron.store.runs.rows import RunFilter
-
     task_id = view.task.id
     waiting = crontab.runs(RunFilter(task_id, [RunState.WAITING]), READ)
     return TaskContext(

@@ -2,22 +2,19 @@
 
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING
 
 from dcron import services
 from dcron.cli.output.tables import TableColumn, state_cell
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
 from dcron.presentation.humanize import WAITS_FOR
-
-if TYPE_CHECKING:
-    from dcron.store.runs.rows import RunFilter
+from dcron.values.lists import RunFilter
 
 PAGE = 500
 """Runs that one query reads."""
 
 
-def pages(crontab: "services.crontab.Crontab", matching: "RunFilter", count: int) -> Iterator[Run]:
+def pages(crontab: "services.crontab.Crontab", matching: RunFilter, count: int) -> Iterator[Run]:
     """Yield the newest `count` runs that match, read a page at a time."""
     from dataclasses import replace
 

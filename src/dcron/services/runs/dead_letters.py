@@ -16,9 +16,8 @@ from dcron.store.claims import finishing
 from dcron.store.nodes import rows as nodes
 from dcron.store.runs import new_runs
 from dcron.store.runs import rows as runs
-from dcron.store.runs.rows import RunFilter
 from dcron.store.tasks import rows as tasks
-from dcron.values.lists import Term
+from dcron.values.lists import RunFilter, Term
 
 _AT_ONCE = 1000
 

@@ -18,9 +18,8 @@ from dcron.store.nodes import rows as nodes
 from dcron.store.planning import dependencies, planning
 from dcron.store.runs import output, skipping
 from dcron.store.runs import rows as runs
-from dcron.store.runs.rows import RunFilter, WaitingRuns
 from dcron.store.tasks import rows as tasks
-from dcron.values.lists import Chunk
+from dcron.values.lists import Chunk, RunFilter, WaitingRuns
 
 ENDED_NODES_SHOWN = timedelta(hours=24)
 MOST_WAITING = 500

@@ -14,8 +14,8 @@ from dcron.store import history
 from dcron.store.claims import unheard
 from dcron.store.planning import dependencies
 from dcron.store.runs import rows as store_runs
-from dcron.store.runs.rows import RunFilter
 from dcron.store.tasks import rows as tasks
+from dcron.values.lists import RunFilter
 
 _MOST_OF_A_FLOW = 1000
 _MOST_UPSTREAM_RUNS = 20

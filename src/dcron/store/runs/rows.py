@@ -1,7 +1,7 @@
 """Read runs for services, and write what people request: cancel a run, dismiss a dead letter."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -23,28 +23,12 @@ from sqlalchemy import (
 )
 
 from dcron.model import Block, Run, RunState, Trigger
-from dcron.policy.selectors import Selector
 from dcron.schema.conditions import ALIVE, DEAD, UNSUCCESSFUL, WAITING
 from dcron.schema.tables import crontab, runs
 from dcron.store import selectors
+from dcron.values.lists import RunFilter, WaitingRuns
 
 COLUMNS = [runs.c[name] for name in Run.__dataclass_fields__]
-
-
-@dataclass(frozen=True)
-class RunFilter:
-    """Which runs to list; None is any."""
-
-    task_id: int | None = None
-    states: Sequence[RunState] | None = None
-    since: datetime | None = None
-    """Runs that ended at this time (UTC) or later, or have not ended."""
-    before_id: int | None = None
-    flow: int | None = None
-    dead: bool = False
-    """Only dead letters."""
-    selector: Selector | None = None
-    """Only runs of tasks with these labels."""
 
 
 def run_from(row: Row[Any], **left_out: Any) -> Run:
@@ -125,17 +109,6 @@ def next_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, Run]
     first = of_task.order_by(runs.c.due_at, runs.c.id).limit(1).scalar_subquery()
     query = select(*COLUMNS).where(runs.c.id.in_(select(first).where(crontab.c.id.in_(task_ids))))
     return {row.task_id: run_from(row) for row in connection.execute(query)}
-
-
-@dataclass(frozen=True)
-class WaitingRuns:
-    """The waiting runs of a task that a person may cancel together."""
-
-    task_id: int
-    now: datetime
-    """Its next scheduled run is not among them before it is due."""
-    backfill: tuple[int, int] | None = None
-    """Only those of this backfill: the ids of its first and its last run."""
 
 
 def count_waiting(connection: Connection, which: WaitingRuns) -> int:
