@@ -16,7 +16,6 @@ from typing import Any
 
 from dcron import config, policy, presentation, services
 from dcron.errors import DcronError
-from dcron.values.lists import RunFilter
 
 
 @dataclass
@@ -115,6 +114,7 @@ def _url(ctx: Any) -> str | None:
 def _runs(crontab: "services.crontab.Crontab", typed: str, verb: str) -> Iterator[Offer]:
     """Yield the runs that the verb can act on, the newest first."""
     from dcron.model import RunState
+    from dcron.values.lists import RunFilter
 
     unfinished = [RunState.WAITING, RunState.CLAIMED, RunState.RUNNING]
     dead = RunFilter(dead=True)

@@ -10,7 +10,6 @@ from typer.core import TyperOption
 
 from dcron.cli.asking import completion
 from dcron.cli.output import console
-from dcron.cli.output.documents import own_name, printed
 from dcron.cli.running.help import OUTPUT
 from dcron.errors import UsageError
 
@@ -184,6 +183,8 @@ def wants_data(ctx: Any, as_json: bool) -> bool:
 
 def _require_rows(verb: str, form: str) -> None:
     """Refuse a format that has nothing to print of this verb's document. Raises UsageError."""
+    from dcron.cli.output.documents import own_name, printed
+
     document, is_list = printed().get(verb, ("", False))
     if not document or own_name(document) or (form == "csv" and is_list):
         return
