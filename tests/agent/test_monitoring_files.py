@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from dcron.services.fleet import Fleet
 from dcron.store.alerts import notifications
 from tests.agent.test_monitor import agent_of
 from tests.support.node import StandingClock, World
+from tests.support.processes import outcome
 from tests.support.scraping import families_of, samples_of
 
 FILES = Path(__file__).parents[2] / "docs" / "monitoring"
@@ -121,9 +121,7 @@ def test_panels_of_the_dashboard_do_not_overlap() -> None:
 
 def promtool(*words: str, stdin: str = "") -> None:
     assert PROMTOOL
-    done = subprocess.run(
-        [PROMTOOL, *words], input=stdin, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = outcome([PROMTOOL, *words], input=stdin)
     assert (done.returncode, done.stderr) == (0, ""), done
 
 

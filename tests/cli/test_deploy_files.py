@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import yaml
 
 from dcron.cli.app import main
 from dcron.monitoring.address import parse_address
+from tests.support.processes import outcome
 
 DEPLOY = Path(__file__).parents[2] / "docs" / "deploy"
 UNITS = [path.read_text() for path in sorted(DEPLOY.glob("*.service"), reverse=True)]
@@ -70,23 +70,11 @@ def test_systemd_has_nothing_to_say_against_a_unit(unit: str, tmp_path: Path) ->
     )
     path = tmp_path / "dcron-agent.service"
     path.write_text(known)
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = outcome(["systemd-analyze", "verify", "--man=no", str(path)])
     own = [line for line in done.stderr.splitlines() if "dcron-agent.service" in line]
     assert own == []
     path.write_text(known.replace("KillMode=mixed", "KillMood=mixed"))
-    broken = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    broken = outcome(["systemd-analyze", "verify", "--man=no", str(path)])
     assert "KillMood" in broken.stderr, "it sees what is wrong"
 
 

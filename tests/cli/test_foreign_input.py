@@ -1,12 +1,12 @@
 """Files that another account has prepared: none is followed elsewhere, and none is waited for."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.cli import DCRON, Dcron
+from tests.support.processes import outcome
 
 
 def test_a_link_out_of_a_directory_of_sources_is_not_followed(sqlite: Dcron, tmp_path: Path) -> None:
@@ -36,12 +36,5 @@ def test_a_named_pipe_is_not_waited_for(sqlite: Dcron, tmp_path: Path, words: tu
 
 def test_what_a_shell_substitutes_is_read(sqlite: Dcron) -> None:
     script = f'{DCRON} import -f --user root <(echo "@daily true") && {DCRON} list'
-    done = subprocess.run(
-        ["bash", "-c", script],
-        env={**os.environ, "DCRON_DB": sqlite.url},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = outcome(["bash", "-c", script], env={**os.environ, "DCRON_DB": sqlite.url})
     assert (done.returncode, "true" in done.stdout) == (0, True), done

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.cluster import wait_for
 from tests.support.patience import PATIENCE
+from tests.support.processes import outcome
 
 UID = "12345"
 # The account may read the interpreter, wherever that is installed, and nothing else that is not its own.
@@ -46,16 +47,7 @@ def environment(place: Path) -> dict[str, str]:
 
 
 def as_anyone(place: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*AS_ANYONE, *DCRON, *words],
-        env=environment(place),
-        cwd=place,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return outcome([*AS_ANYONE, *DCRON, *words], env=environment(place), cwd=place)
 
 
 @pytest.mark.long
@@ -90,7 +82,7 @@ def test_an_account_without_a_home_gets_a_hint(place: Path) -> None:
     for missing in ("DCRON_DB", "DCRON_SPOOL"):
         given = {name: value for name, value in environment(place).items() if name != missing}
         words = [*AS_ANYONE, *DCRON, "agent", "--once"]
-        done = subprocess.run(words, env=given, cwd=place, capture_output=True, text=True, check=False)
+        done = outcome(words, env=given, cwd=place)
         assert done.returncode == 2
         assert missing in done.stderr
         assert "mistake" not in done.stderr
@@ -99,7 +91,7 @@ def test_an_account_without_a_home_gets_a_hint(place: Path) -> None:
 @needs_root
 def test_as_root_it_uses_no_volume_that_everyone_can_write(place: Path) -> None:
     words = [*DCRON, "agent", "--once"]
-    refused = subprocess.run(words, env=environment(place), capture_output=True, text=True, check=False)
+    refused = outcome(words, env=environment(place))
     assert refused.returncode == 1
     assert f"type: chmod go-w {place}" in refused.stderr
     assert not list(place.iterdir())

@@ -1,13 +1,11 @@
 """Run the flow of docs/policies.md as it is printed there, with real agents."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 from dcron.model import RunState
+from tests.support.cli import real
 from tests.support.cluster import Cluster, wait_for
 
 GUIDE = Path(__file__).parents[2] / "docs" / "policies.md"
@@ -24,15 +22,9 @@ def commands_in_guide(directory: Path) -> list[list[str]]:
 
 
 def dcron(team: Cluster, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "dcron", *words],
-        env=os.environ | {"DCRON_DB": team.url},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    return done.stdout
+    done = real(*words, url=team.url)
+    assert done.code == 0, done.err
+    return done.out
 
 
 def states(team: Cluster) -> dict[str, list[RunState]]:

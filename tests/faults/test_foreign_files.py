@@ -12,6 +12,7 @@ import pytest
 
 from dcron.model import RunState
 from tests.support.cluster import Cluster, wait_for
+from tests.support.processes import outcome
 
 ACCOUNT = f"dcron-{os.getpid()}"
 NEVER = "0 0 1 1 *"
@@ -41,15 +42,10 @@ def dcron(*words: str, by: str | None = None, **env: str) -> "subprocess.Complet
     """Run dcron, as root or as the account; that one still reads the interpreter, wherever it is."""
     become: tuple[str, ...] = ("setpriv", f"--reuid={by}", f"--regid={by}", "--clear-groups")
     become += ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
-    return subprocess.run(
+    return outcome(
         [*(become if by else ()), sys.executable, "-m", "dcron", *words],
         env={"PATH": os.environ["PATH"], "DCRON_SPOOL": "/nonexistent", **env},
         cwd="/",
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
 
 

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import uuid
 from pathlib import Path
@@ -14,6 +13,7 @@ from dcron.model import RunState
 from dcron.warden.isolation import why_unavailable
 from tests.support.cluster import AgentProcess, Cluster, processes_with, wait_for
 from tests.support.patience import PATIENCE
+from tests.support.processes import outcome
 
 LEASE = 4.0
 
@@ -128,13 +128,9 @@ def test_an_agent_that_may_not_isolate_says_what_it_needs(database_url: str, tmp
     limited = ["setpriv", "--bounding-set=-sys_admin"] if os.geteuid() == 0 else []
     if limited and not shutil.which("setpriv"):
         pytest.skip("as root it needs setpriv (util-linux)")
-    done = subprocess.run(
+    done = outcome(
         [*limited, sys.executable, "-m", "dcron", "agent", "--isolate", "--once"],
         env={**os.environ, "DCRON_DB": database_url, "DCRON_SPOOL": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
     )
     assert done.returncode == 2
     assert "--isolate: commands cannot be isolated here: it needs root with CAP_SYS_ADMIN" in done.stderr

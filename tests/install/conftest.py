@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import outcome
+
 ROOT = Path(__file__).parents[2]
 _OWN = ("DCRON_", "PYTHON", "VIRTUAL_ENV", "XDG_", "PYTEST_")
 
@@ -43,15 +45,8 @@ class Place:
             "PIP_CACHE_DIR": str(self.caches / "pip"),
             "UV_CACHE_DIR": str(self.caches / "uv"),
         }
-        return subprocess.run(
-            [str(word) for word in words],
-            cwd=cwd or self.home,
-            env=kept | own | variables,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=1500,
-            check=False,
+        return outcome(
+            [str(word) for word in words], cwd=cwd or self.home, env=kept | own | variables, timeout=1500
         )
 
     def environment(self, name: str) -> Path:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import Connection
 
@@ -25,13 +25,14 @@ from dcron.database.postgres import PostgresDatabase
 from dcron.database.sqlite import SqliteDatabase
 from dcron.database.url import parse_url
 from dcron.errors import DatabaseError
-from dcron.model import Node, RunState
+from dcron.model import RunState
 from dcron.store.claims import finishing, unheard
 from dcron.store.claims.finishing import RunResult
 from dcron.store.nodes import rows as nodes
 from dcron.store.upkeep import reaping
 from dcron.warden.accounts import Account
 from dcron.warden.client import Job, Warden
+from tests.support.definitions import node_row
 
 BEGINNING = datetime(2027, 3, 27, 22, 0, tzinfo=UTC)
 """The evening before Europe's clocks go forward."""
@@ -185,32 +186,12 @@ class SimulatedNode:
 
     def register(self) -> None:
         with self.database.write() as connection:
-            now = self.time.now
-            nodes.register(
-                connection,
-                Node(
-                    id=self.id,
-                    name=self.settings.name,
-                    host="host",
-                    pid=1,
-                    slots=self.settings.slots,
-                    version="1",
-                    tzdata="2026f",
-                    started_at=now,
-                    alive_until=now + timedelta(seconds=LEASE),
-                    draining=False,
-                    died_at=None,
-                    died_how=None,
-                    clock_offset=None,
-                    lease=self.settings.lease,
-                    tags=self.settings.tags,
-                    queues=self.settings.queues,
-                    capacity=self.settings.capacity,
-                    account=self.settings.account.name,
-                    uid=self.settings.account.uid,
-                    any_account=self.settings.account.any_account,
-                ),
-            )
+            settings, account = self.settings, self.settings.account
+            facts: dict[str, Any] = {"host": "host", "slots": settings.slots, "lease": settings.lease}
+            facts |= {"tags": settings.tags, "queues": settings.queues, "capacity": settings.capacity}
+            facts |= {"account": account.name, "uid": account.uid, "any_account": account.any_account}
+            row = node_row(self.settings.name, self.time.now, LEASE, id=self.id, **facts)
+            nodes.register(connection, row)
         self._set_deadline(self.clock() + LEASE - self.settings.margin)
 
     def step(self) -> float:

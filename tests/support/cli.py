@@ -7,7 +7,6 @@ import os
 import pty
 import select
 import struct
-import subprocess
 import sys
 import termios
 import time
@@ -21,6 +20,7 @@ import pytest
 
 from dcron.cli.app import main
 from tests.support.patience import PATIENCE
+from tests.support.processes import outcome
 
 DCRON = Path(sys.executable).with_name("dcron")
 
@@ -74,15 +74,7 @@ class Dcron:
 
 def real(*words: str, url: str, **env: str) -> Answer:
     """Run the installed `dcron`, as a shell would."""
-    done = subprocess.run(
-        [DCRON, *words],
-        env={**os.environ, "DCRON_DB": url, **env},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = outcome([DCRON, *words], env={**os.environ, "DCRON_DB": url, **env}, timeout=120)
     return Answer(done.returncode, done.stdout, done.stderr)
 
 

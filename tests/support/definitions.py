@@ -1,9 +1,9 @@
-"""Task definitions for tests of policies."""
+"""Definitions, tasks and nodes as values."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dcron.model import Definition, Task
+from dcron.model import Definition, Node, Task
 
 NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
 
@@ -17,6 +17,15 @@ def task(schedule: str = "*/10 * * * *", *, enabled: bool = True, **fields: Any)
     """Return a task of the crontab."""
     known: dict[str, Any] = dict.fromkeys(Task.__dataclass_fields__)
     return Task(**{**known, **vars(definition(schedule, **fields)), "enabled": enabled})
+
+
+def node_row(name: str = "web-1", started_at: datetime = NOON, lease: float = 60.0, **facts: Any) -> Node:
+    """Return a node that has just started, and has its lease for this many seconds."""
+    values: dict[str, Any] = {"id": f"{name}-00000000", "name": name, "host": name, "pid": 1, "slots": 8}
+    values |= {"version": "0", "tzdata": "2027a", "draining": False, "clock_offset": None}
+    values |= {"started_at": started_at, "alive_until": started_at + timedelta(seconds=lease)}
+    values |= {"died_at": None, "died_how": None}
+    return Node(**{**values, **facts})
 
 
 def minutes(number: float) -> datetime:

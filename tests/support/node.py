@@ -20,7 +20,7 @@ from dcron.agent.running import ActiveRuns
 from dcron.agent.settings import AgentSettings
 from dcron.agent.upkeep import Upkeep
 from dcron.database import Database
-from dcron.model import Definition, Node, Run, RunState, Task
+from dcron.model import Definition, Run, RunState, Task
 from dcron.services.crontab import Crontab
 from dcron.store.claims import finishing
 from dcron.store.claims.finishing import RunResult
@@ -29,6 +29,7 @@ from dcron.store.planning import planning
 from dcron.values.lists import RunFilter
 from dcron.warden.client import Event, Finished, Job, Warden
 from dcron.warden.journal import JournalReader, Result
+from tests.support.definitions import node_row
 
 NINE = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 
@@ -175,25 +176,9 @@ class HandNode:
         with self.database.write() as connection:
             now = self.database.now(connection)
             self.rollback_detector.opened(connection, now)
-            nodes.register(
-                connection,
-                Node(
-                    id=self.id,
-                    name=self.settings.name,
-                    host="host",
-                    pid=1,
-                    slots=self.settings.slots,
-                    version="1",
-                    tzdata="2026f",
-                    started_at=now,
-                    alive_until=now + timedelta(seconds=self.settings.lease),
-                    draining=False,
-                    died_at=None,
-                    died_how=None,
-                    clock_offset=None,
-                    lease=self.settings.lease,
-                ),
-            )
+            facts: dict[str, Any] = {"id": self.id, "host": "host", "slots": self.settings.slots}
+            facts["lease"] = self.settings.lease
+            nodes.register(connection, node_row(self.settings.name, now, self.settings.lease, **facts))
             if reboot:
                 planning.add_reboot_runs(connection, self.id, now)
         self.rollback_detector.settled(0)

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Executable, insert, select, text, update
 
 from dcron.database import open_database
-from dcron.model import Definition, Node, Run, RunState, Task
+from dcron.model import Definition, Run, RunState, Task
 from dcron.schema.tables import crontab, runs
 from dcron.services.crontab import Crontab
 from dcron.store.claims import claims, finishing
@@ -21,6 +21,7 @@ from dcron.store.runs.candidates import Capacity, ClaimedRun
 from dcron.store.runs.rows import COLUMNS, run_from
 from dcron.store.tasks import rows as tasks
 from dcron.store.upkeep import expiry, reaping
+from tests.support.definitions import node_row
 
 NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
 """The start of every test: a Tuesday."""
@@ -81,34 +82,13 @@ class Stage:
             return expiry.expire(connection, self.database, self.now, 100)
 
     def node(
-        self,
-        name: str = "web-1",
-        lease: float = LEASE,
-        suffix: str = "0" * 8,
-        slots: int = 8,
-        **facts: Any,
+        self, name: str = "web-1", lease: float = LEASE, suffix: str = "0" * 8, slots: int = 8, **facts: Any
     ) -> str:
         """Start a node; return its ID."""
-        node_id = f"{name}-{suffix}"
-        node = Node(
-            id=node_id,
-            name=name,
-            host=name,
-            pid=1,
-            slots=slots,
-            version="0",
-            tzdata="2027a",
-            started_at=self.now,
-            alive_until=self.now + timedelta(seconds=lease),
-            draining=False,
-            died_at=None,
-            died_how=None,
-            clock_offset=None,
-            **facts,
-        )
+        node = node_row(name, self.now, lease, id=f"{name}-{suffix}", slots=slots, **facts)
         with self.database.write() as connection:
             nodes.register(connection, node)
-        return node_id
+        return node.id
 
     def renew(self, node_id: str) -> bool:
         """Renew the node's lease; return whether it still had it."""

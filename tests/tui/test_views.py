@@ -1,11 +1,10 @@
 """The views on their digits: what they show, and how one goes in and comes back."""
 
-from typing import Any
-
 import pytest
 
-from dcron.model import Node, RunState
+from dcron.model import RunState
 from dcron.store.nodes import rows as nodes
+from tests.support.definitions import node_row
 from tests.support.tui import Stage, many
 
 FIRST_ROW = 3
@@ -139,15 +138,9 @@ async def test_runs_are_read_a_page_at_a_time_while_one_goes_down(stage: Stage) 
 
 @pytest.mark.slow
 async def test_the_nodes_are_shown_and_lead_to_their_runs(stage: Stage) -> None:
-    from datetime import timedelta
-
     with stage.database.write() as connection:
-        now = stage.database.now(connection)
-        node: dict[str, Any] = {"name": "web-1", "host": "web-1", "pid": 1, "slots": 4, "version": "9.9"}
-        node |= {"tzdata": "2027a", "started_at": now, "draining": False, "died_at": None, "died_how": None}
-        alive: dict[str, Any] = {"alive_until": now + timedelta(hours=1), "clock_offset": 5.0}
-        node |= {"account": "root", "any_account": True}
-        nodes.register(connection, Node(id="web-1-00000000", **node, **alive))
+        facts = {"slots": 4, "version": "9.9", "clock_offset": 5.0, "account": "root", "any_account": True}
+        nodes.register(connection, node_row("web-1", stage.database.now(connection), 3600, **facts))
     async with stage.screen(awaited="no tasks", size=(140, 20)) as screen:
         await screen.press("4", shows="web-1-00000000")
         line = next(line for line in screen.lines() if "web-1" in line)
