@@ -19,11 +19,11 @@ def task(schedule: str = "*/10 * * * *", *, enabled: bool = True, **fields: Any)
     return Task(**{**known, **vars(definition(schedule, **fields)), "enabled": enabled})
 
 
-def node_row(name: str = "web-1", started_at: datetime = NOON, lease: float = 60.0, **facts: Any) -> Node:
-    """Return a node that has just started, and has its lease for this many seconds."""
+def node_row(name: str = "web-1", started_at: datetime = NOON, alive_for: float = 60.0, **facts: Any) -> Node:
+    """Return a node that has just started, with a lease that ends in `alive_for` seconds."""
     values: dict[str, Any] = {"id": f"{name}-00000000", "name": name, "host": name, "pid": 1, "slots": 8}
     values |= {"version": "0", "tzdata": "2027a", "draining": False, "clock_offset": None}
-    values |= {"started_at": started_at, "alive_until": started_at + timedelta(seconds=lease)}
+    values |= {"started_at": started_at, "alive_until": started_at + timedelta(seconds=alive_for)}
     values |= {"died_at": None, "died_how": None}
     return Node(**{**values, **facts})
 

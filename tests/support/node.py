@@ -176,8 +176,12 @@ class HandNode:
         with self.database.write() as connection:
             now = self.database.now(connection)
             self.rollback_detector.opened(connection, now)
-            facts: dict[str, Any] = {"id": self.id, "host": "host", "slots": self.settings.slots}
-            facts["lease"] = self.settings.lease
+            facts = {
+                "id": self.id,
+                "host": "host",
+                "slots": self.settings.slots,
+                "lease": self.settings.lease,
+            }
             nodes.register(connection, node_row(self.settings.name, now, self.settings.lease, **facts))
             if reboot:
                 planning.add_reboot_runs(connection, self.id, now)
