@@ -27,21 +27,16 @@ _NAMES = {
 }
 """Words, as many fonts lack the symbols."""
 CHANGES = frozenset(
-    {
-        *("tasks.new", "tasks.edit", "tasks.edit_text", "tasks.run", "tasks.run_with", "tasks.pause"),
-        *("tasks.cancel", "tasks.delete", "runs.cancel", "runs.retry", "runs.dismiss"),
-        *(
-            "dead.retry",
-            "dead.dismiss",
-            "dead.dismiss_all",
-            "dead.retry_task",
-            "dead.dismiss_task",
-            "dead.dismiss_shown",
-            "nodes.drain",
-            "nodes.undrain",
-        ),
-        *("alerts.acknowledge", "form.save"),
-    }
+    f"{room}.{act}"
+    for room, acts in {
+        "tasks": ("new", "edit", "edit_text", "run", "run_with", "pause", "cancel", "delete"),
+        "runs": ("cancel", "retry", "dismiss"),
+        "dead": ("retry", "dismiss", "dismiss_all", "retry_task", "dismiss_task", "dismiss_shown"),
+        "nodes": ("drain", "undrain"),
+        "alerts": ("acknowledge",),
+        "form": ("save",),
+    }.items()
+    for act in acts
 )
 """The bindings that change something: a read-only screen does not show them."""
 _PLACEHOLDER = re.compile(r"\{([a-z._-]+)\}")
