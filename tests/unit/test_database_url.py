@@ -50,26 +50,26 @@ def test_a_sqlite_path_may_be_relative_or_at_home(tmp_path: Path, monkeypatch: p
     assert str(parse_url(" sqlite:///rel.db\n")) == f"sqlite:///{tmp_path / 'rel.db'}"
 
 
-@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
-def test_a_shared_crontab_needs_a_file(url: str) -> None:
-    with pytest.raises(UsageError, match=r"needs a file"):
+FORMS = r"write postgresql://user@host/name or sqlite:////absolute/path.db"
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        *((url, r"needs a file") for url in ("sqlite://", "sqlite:///", "sqlite:///:memory:")),
+        ("sqlite://srv/dcron.db", r"three slashes, or four"),
+        *((url, FORMS) for url in ("", "dcron.db", "mysql://h/d", "postgresql")),
+        ("postgresql://h/d?sslmod=require", r"no parameter 'sslmod' in a database URL; did you mean sslmode"),
+    ],
+)
+def test_what_is_no_url_of_a_database_is_explained(url: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         parse_url(url)
-
-
-def test_a_path_that_looks_like_a_host_is_explained() -> None:
-    with pytest.raises(UsageError, match=r"three slashes, or four"):
-        parse_url("sqlite://srv/dcron.db")
 
 
 def test_a_path_is_a_sqlite_file() -> None:
     assert parse_url("/srv/dcron.db").path == parse_url("sqlite:////srv/dcron.db").path
     assert parse_url("~/dcron.db").path == Path.home() / "dcron.db"
-
-
-@pytest.mark.parametrize("url", ["", "dcron.db", "mysql://h/d", "postgresql"])
-def test_what_is_no_such_url_is_answered_with_the_forms(url: str) -> None:
-    with pytest.raises(UsageError, match=r"write postgresql://user@host/name or sqlite:////absolute/path.db"):
-        parse_url(url)
 
 
 @pytest.mark.parametrize(
@@ -182,11 +182,6 @@ def test_a_bare_character_in_a_password_is_explained(url: str) -> None:
     with pytest.raises(UsageError) as failure:
         parse_url(url)
     assert PASSWORD_HINT in str(failure.value)
-
-
-def test_a_parameter_that_the_driver_does_not_know_is_named_with_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"no parameter 'sslmod' in a database URL; did you mean sslmode"):
-        parse_url("postgresql://h/d?sslmod=require")
 
 
 @pytest.mark.parametrize("password", ["s3cret", "s3/cret", "s3?cret", "s3#cret", "s3 cret", "s3%40cret"])

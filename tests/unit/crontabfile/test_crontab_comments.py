@@ -9,12 +9,17 @@ def described(text: str) -> str | None:
     return read(text, source="crontab", timezone="UTC").definitions[-1].describe
 
 
-def test_the_comment_directly_above_a_line_describes_it() -> None:
-    assert described("# Nightly dump\n@daily x\n") == "Nightly dump"
-
-
-def test_all_lines_of_the_comment_count() -> None:
-    assert described("# One,\n#two,\n  ##   and three.\n@daily x\n") == "One,\ntwo,\nand three."
+@pytest.mark.parametrize(
+    ("comment", "description"),
+    [
+        pytest.param("# Nightly dump", "Nightly dump", id="directly above"),
+        pytest.param("# One,\n#two,\n  ##   and three.", "One,\ntwo,\nand three.", id="all lines"),
+        pytest.param("### --- Backups --- ###", "Backups", id="decoration around words"),
+        pytest.param("# - a list\n# in C#", "- a list\nin C#", id="a dash of the text"),
+    ],
+)
+def test_the_comment_above_a_task_describes_it(comment: str, description: str) -> None:
+    assert described(f"{comment}\n@daily x\n") == description
 
 
 @pytest.mark.parametrize("between", ["", "  ", "A=b", "@hourly y"])
@@ -25,14 +30,6 @@ def test_a_comment_further_up_is_about_something_else(between: str) -> None:
 @pytest.mark.parametrize("rule", ["#", "####", "#----", "# ====== #", "#*_*~"])
 def test_decoration_is_left_out(rule: str) -> None:
     assert described(f"{rule}\n# Dump\n{rule}\n@daily x\n") == "Dump"
-
-
-def test_decoration_around_words_is_left_out() -> None:
-    assert described("### --- Backups --- ###\n@daily x\n") == "Backups"
-
-
-def test_a_dash_that_is_part_of_the_text_stays() -> None:
-    assert described("# - a list\n# in C#\n@daily x\n") == "- a list\nin C#"
 
 
 @pytest.mark.parametrize(

@@ -61,12 +61,15 @@ def test_a_task_can_be_written_in_comments_alone() -> None:
     assert (task.schedule, task.command) == ("*/10 * * * * *", 'curl "50%" # \\x')
 
 
-def test_its_command_may_have_several_lines() -> None:
-    assert only("#dcron: schedule=@daily\n#dcron$ set -e\n#dcron$\n#dcron$   a\n").command == "set -e\n\n  a"
-
-
-def test_its_command_may_be_an_option() -> None:
-    assert only(r'#dcron: schedule=@daily command="a\r\u001b"').command == "a\r\x1b"
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        pytest.param("\n#dcron$ set -e\n#dcron$\n#dcron$   a\n", "set -e\n\n  a", id="of several lines"),
+        pytest.param(r' command="a\r\u001b"', "a\r\x1b", id="as an option"),
+    ],
+)
+def test_its_command_may_be_written(text: str, command: str) -> None:
+    assert only(f"#dcron: schedule=@daily{text}").command == command
 
 
 def test_it_ends_where_its_command_ends() -> None:
