@@ -11,6 +11,7 @@ import pytest
 
 from dcron.database import open_database
 from dcron.services.crontab import Crontab
+from dcron.tui.keys.keys import bindings
 from dcron.tui.reads.health import Health
 from tests.support import views
 from tests.support.patience import PATIENCE
@@ -69,12 +70,20 @@ SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = 
 async def test_it_looks_as_it_did(name: str, seeded_url: str) -> None:
     path = STORED / f"{name}.txt"
     stored = "" if WRITE else path.read_text()
-    seen = await _shot(seeded_url, *SHOTS[name], stored, unicode=name not in ASCII)
+    _compare(path, await _shot(seeded_url, *SHOTS[name], stored, unicode=name not in ASCII))
+
+
+def test_the_keys_and_their_names_are_what_they_were() -> None:
+    lines = sorted(f"{each.id}  {each.key}  {each.description}\n" for each in bindings())
+    _compare(STORED / "keys.txt", "".join(lines))
+
+
+def _compare(path: Path, seen: str) -> None:
     if WRITE:
         path.parent.mkdir(exist_ok=True)
         path.write_text(seen)
     else:
-        assert seen == stored
+        assert seen == path.read_text()
 
 
 async def _shot(

@@ -24,8 +24,8 @@ _MEANT = {
 _KEYS = ({key.value for key in Keys if "<" not in key.value} | _SIGNS) - _MEANT.keys()
 
 
-def binding_ids() -> set[str]:
-    """Return the ids of all bindings; the config file names them so."""
+def bindings() -> set[Binding]:
+    """Return all bindings that the config file can name, by their ids."""
     modules = (import_module(found.name) for found in walk_packages(tui.__path__, f"{tui.__name__}."))
     classes = {
         each
@@ -33,8 +33,13 @@ def binding_ids() -> set[str]:
         for each in vars(module).values()
         if isinstance(each, type) and _is_ours(each)
     }
-    bindings = (binding for each in classes for binding in vars(each).get("BINDINGS", ()))
-    return {binding.id for binding in bindings if isinstance(binding, Binding) and binding.id}
+    found = (binding for each in classes for binding in vars(each).get("BINDINGS", ()))
+    return {binding for binding in found if isinstance(binding, Binding) and binding.id}
+
+
+def binding_ids() -> set[str]:
+    """Return the ids of all bindings; the config file names them so."""
+    return {binding.id or "" for binding in bindings()}
 
 
 def require_known(keys: Mapping[str, str], where: Path) -> None:
