@@ -148,7 +148,7 @@ def test_a_forecast_names_no_start_that_preview_does_not(stage: Stage) -> None:
         for start in starts_of(task, stage.now, found.until, settled_until=settled.get(task.id))
         if start.occurrence.reason is None
     }
-    assert {(each.name, at) for each in found.tasks for at in each.starts} == shown
+    assert {(name, at) for name, starts in found.starts.items() for at in starts} == shown
     assert found.left_out.paused == 1
 
 

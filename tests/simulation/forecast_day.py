@@ -28,6 +28,8 @@ NOTICED = 15.0
 """Waits up to this many seconds count as equal: nothing is late."""
 LEASE = 40 * 86_400.0
 _KEPT = 50
+_SOON = 1.0
+"""A node that waits for less than this many seconds has more to do than to look again."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,10 @@ def play_day(url: str, seed: int, length: timedelta) -> Day:
         crontab.import_tasks([task for task, _ in tasks])
         Fleet(crontab).set_queue(QUEUE, 1)
         history = _add_history(crontab, {task.name: usual for task, usual in tasks}, chance)
-        nodes = [_node(database, time, chance, history, number) for number in range(2)]
+        nodes = [node_of(database, time, chance, history, number) for number in range(2)]
         until = BEGINNING + length
         outlook = Forecast(crontab).of(until)
-        _play(database, time, nodes, until)
+        play(database, time, nodes, until)
         waits = list(_waits(database, until))
     finally:
         database.close()
@@ -123,7 +125,7 @@ def _add_history(
     return history
 
 
-def _node(
+def node_of(
     database: Database,
     time: Time,
     chance: random.Random,
@@ -137,18 +139,29 @@ def _node(
     return node
 
 
-def _play(database: Database, time: Time, nodes: Sequence[PlayedNode], until: datetime) -> None:
-    """Let the nodes work, from one end or due time to the next, until nothing that was due is left."""
+def play(
+    database: Database,
+    time: Time,
+    nodes: Sequence[PlayedNode],
+    until: datetime,
+    thaw: datetime | None = None,
+) -> None:
+    """Let the nodes work, from one end or due time to the next, until nothing that was due is left.
+
+    `thaw` is when a freeze ends, so that they go on then.
+    """
     while True:
         for node in nodes:
             node.record()
-        while any(node.step() == 0 for node in nodes):
+        while 0 in (waits := [node.step() for node in nodes]):
             pass
         ends = [command.ends_at for node in nodes for command in node.commands.values()]
-        following = min(filter(None, (*ends, _next_due(database, time.now))), default=until)
-        if following > until and not ends:
+        soon = [time.now + timedelta(seconds=wait) for wait in waits if wait < _SOON]
+        coming = (*ends, *soon, _next_due(database, time.now), thaw if thaw and thaw > time.now else None)
+        following = min(filter(None, coming), default=None)
+        if following is None or (following > until and not ends):
             return
-        time.now = max(following, time.now + timedelta(milliseconds=10))
+        time.now = max(following, time.now + timedelta(microseconds=1))
 
 
 def _next_due(database: Database, now: datetime) -> datetime | None:

@@ -1,12 +1,17 @@
 """The forecast of a time comes true when the dispatchers play it."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from dcron import migrations
+from dcron.database import open_database
 from tests.simulation.forecast_day import play_days_on_sqlite
+from tests.simulation.forecast_runs import KINDS, play_both
 
 SEEDS = int(os.environ.get("DCRON_TEST_SEEDS", "3"))
 HOURS = 24
@@ -29,3 +34,21 @@ def test_a_wrong_forecast_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda living, *_: [replace(node, slots=1) for node in living],
     )
     assert any(day.factor > CLOSE for _, day in play_days_on_sqlite(range(1), timedelta(hours=HOURS)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(max(2, SEEDS // 10)))
+def test_every_run_and_skip_comes_as_it_was_forecast(kind: str, seed: int, tmp_path: Path) -> None:
+    """With known durations a forecast is exact, but for the fractions of a second that agents wait."""
+    url = f"sqlite:///{tmp_path / 'dcron.db'}"
+    database = open_database(url)
+    migrations.prepare(database)
+    database.close()
+    forecast, played = play_both(url, kind, seed, timedelta(hours=2))
+    assert forecast.skips == played.skips
+    assert [run[:2] for run in forecast.runs] == [run[:2] for run in played.runs]
+    assert starts(forecast.runs) == pytest.approx(starts(played.runs), abs=1.0)
+
+
+def starts(runs: Sequence[tuple[str, float, float]]) -> list[float]:
+    return [start for _, _, start in runs]

@@ -1,5 +1,6 @@
 """Forecast the load of a crontab: play its coming runs against its agents. Nothing is written."""
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -15,10 +16,9 @@ from dcron.policy.forecast import summary as forecast
 from dcron.policy.forecast.comparison import ForecastComparison, compare
 from dcron.policy.forecast.load import LiveRun, Load, LoadFleet, LoadTask
 from dcron.policy.forecast.relief import reliefs
-from dcron.policy.forecast.start_times import due_times
+from dcron.policy.forecast.start_times import allowed_occurrences
 from dcron.policy.forecast.summary import LeftOut, Outlook, QuietForecast
 from dcron.policy.starting import catch_up, occurrences
-from dcron.policy.starting.freezes import FrozenTime
 from dcron.policy.statistics import percentile
 from dcron.services.service import Service
 from dcron.store import freezes
@@ -49,8 +49,12 @@ class Situation:
 
     @property
     def starts(self) -> Mapping[str, Sequence[datetime]]:
-        """When the scheduled runs of each task are due."""
-        return {each.name: each.starts for each in self.tasks}
+        """When the scheduled runs of each task are due that start."""
+        now, until, frozen = self.now, self.until, self.fleet.frozen
+        return {
+            each.name: [at for at in each.starts if now < at <= until and not frozen.at(at)]
+            for each in self.tasks
+        }
 
     def play(self) -> Load:
         """Return the simulated load."""
@@ -86,8 +90,10 @@ class Forecast(Service):
     def quiet(self, until: datetime, seconds: float) -> QuietForecast:
         """Return the times of at least this many seconds in which nothing starts. Raises UsageError."""
         situation = self.situation(until)
-        found = forecast.quiet_times(situation.play(), situation.tasks, situation.now, until, seconds)
-        return QuietForecast(situation.now, until, *found, situation.left_out)
+        played = situation.play()
+        found = forecast.quiet_times(played, situation.tasks, situation.now, until, seconds)
+        left_out = replace(situation.left_out, frozen=forecast.frozen(played))
+        return QuietForecast(situation.now, until, *found, left_out)
 
     def situation(
         self, until: datetime, without: Collection[str] = (), slots: int | None = None
@@ -135,8 +141,8 @@ def outlook(situation: Situation, here: tzinfo, *, proposes: bool = True) -> Out
         unserved=sorted(played.unserved.items()),
         unknown=forecast.unknown(played, situation.tasks),
         assumed=situation.assumed,
-        reliefs=reliefs(situation.tasks, situation.fleet, played, worst) if worst and is_late else [],
-        left_out=situation.left_out,
+        reliefs=list(reliefs(situation.tasks, situation.fleet, played, worst)) if worst and is_late else [],
+        left_out=replace(situation.left_out, frozen=forecast.frozen(played)),
     )
 
 
@@ -166,7 +172,7 @@ class _Crontab:
         unforeseen: list[str] = []
         unreadable: list[tuple[str, str]] = []
         enabled = [each for each in self.known if each.is_enabled]
-        left, frozen = MOST_STARTS, 0
+        left = MOST_STARTS
         for each in enabled:
             try:
                 made = each.to_play(self.now, self.until, self.assumed)
@@ -174,16 +180,14 @@ class _Crontab:
             except UsageError as error:
                 unreadable.append((each.task.name, str(error)))
                 continue
-            left -= len(made.starts)
+            left -= len(made.occurrences)
             if left < 0:
                 raise UsageError(f"--until: there are more than {MOST_STARTS:,} starts; give an earlier time")
-            thawed = _thawed(made, self.fleet.frozen, self.now, self.until) if self.fleet.frozen else made
-            frozen += max(0, len(made.starts) - len(thawed.starts))
-            found.append(thawed)
+            found.append(made)
             if is_unforeseen:
                 unforeseen.append(each.task.name)
         nodes = _nodes(self.fleet.nodes, without, slots, found)
-        left_out = LeftOut(len(self.known) - len(enabled), frozen, unforeseen, unreadable)
+        left_out = LeftOut(len(self.known) - len(enabled), unforeseen=unforeseen, unreadable=unreadable)
         fleet = replace(self.fleet, nodes=nodes)
         return Situation(found, fleet, self.now, self.until, left_out, self.assumed)
 
@@ -217,27 +221,23 @@ class _Known:
 
     def to_play(self, now: datetime, until: datetime, assumed: float | None) -> LoadTask:
         """Return the task to simulate, with the duration `assumed` if none is known. Raises UsageError."""
-        task, planned, delay = self.task, self.planned, occurrences.delay_of(self.task)
-        starts: Sequence[datetime] = ()
-        if occurrences.is_timed(task):
-            settled = planned - catch_up.INSTANT if planned and task.jitter else None
-            starts = due_times(task, now, until, settled_until=settled)
-        elif delay and planned and now < planned <= until:
-            starts = [planned]
-        due = planned and (planned if delay else occurrences.due_at(task, planned))
+        task, known, delay = self.task, self.durations, occurrences.delay_of(self.task)
         upstream = [name for kind, name in occurrences.sources_of(task) if kind == "task"]
-        overdue = due if due and due <= now else None
-        known = self.durations
         seconds = _cut(known or _assumed(assumed, task.timeout), task.timeout)
-        return LoadTask(task, starts, overdue, seconds, upstream, delay, is_assumed=not known)
+        coming = self._coming(now, until, is_delayed=delay is not None)
+        return LoadTask(task, coming, seconds, upstream, delay, is_assumed=not known)
 
-
-def _thawed(made: LoadTask, frozen: FrozenTime, now: datetime, until: datetime) -> LoadTask:
-    """Return the task with the runs that start although the crontab is frozen at times."""
-    waits = made.overdue is not None and frozen.at(now) is not None
-    starts = load.after_freezes(made.task, [now, *made.starts] if waits else made.starts, frozen)
-    overdue = None if waits else made.overdue
-    return replace(made, overdue=overdue, starts=[at for at in starts if at <= until])
+    def _coming(self, now: datetime, until: datetime, *, is_delayed: bool) -> Sequence[datetime]:
+        """Return the occurrences from the one for which a run waits."""
+        first = self.planned
+        if is_delayed or not occurrences.is_timed(self.task):
+            return [first] if is_delayed and first and first <= until else ()
+        if first and occurrences.due_at(self.task, first) <= now:
+            found = catch_up.catch_up(self.task, first, now)
+            first = found.runs_at or found.successor
+        begin = first - catch_up.INSTANT if first and first <= now else now
+        coming = allowed_occurrences(self.task, begin, until)
+        return coming[bisect_left(coming, first) :] if first else coming
 
 
 def _usual_seconds(tasks: Iterable[_Known]) -> float | None:

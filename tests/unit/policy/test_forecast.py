@@ -11,7 +11,7 @@ from dcron.model import SkipCode
 from dcron.policy.forecast import summary as forecast
 from dcron.policy.forecast.load import Load, LoadFleet, LoadTask, PlayedRun, play
 from dcron.policy.forecast.relief import Relief, reliefs
-from dcron.policy.forecast.start_times import due_times, starts_of
+from dcron.policy.forecast.start_times import allowed_occurrences, starts_of
 from dcron.schedule.zones import zone
 from tests.support.definitions import NOON, definition
 from tests.unit.policy.test_load import MINUTE, at, node, task
@@ -76,12 +76,12 @@ def test_quiet_times_are_those_between_starts_with_what_still_runs() -> None:
 
 
 def test_runs_that_no_node_takes_count_as_starts() -> None:
-    gpu = task("gpu", 10, 20, require=("gpu",), overdue=at(-5))
+    gpu = task("gpu", -5, 10, 20, require=("gpu",))
     tasks = [
         gpu,
         task("free", 15),
         task("later", upstream=["gpu"]),
-        task("@delay", delay=15 * MINUTE, overdue=at(0)),
+        task("@delay", 0, delay=15 * MINUTE),
     ]
     load = play(tasks, LoadFleet([node()]), NOON, at(60))
     (hour,) = forecast.by_hour(load, NOON, at(60), UTC)
@@ -99,7 +99,7 @@ def test_runs_that_no_node_takes_count_as_starts() -> None:
 
 def crowd(number: int, schedule: str, seconds: float = 30) -> list[LoadTask]:
     definitions = [definition(schedule, f"task-{each}") for each in range(number)]
-    return [LoadTask(each, due_times(each, NOON, at(300)), None, [seconds]) for each in definitions]
+    return [LoadTask(each, allowed_occurrences(each, NOON, at(300)), [seconds]) for each in definitions]
 
 
 def found_reliefs(tasks: Sequence[LoadTask], slots: int) -> dict[str, Relief]:
@@ -110,37 +110,30 @@ def found_reliefs(tasks: Sequence[LoadTask], slots: int) -> dict[str, Relief]:
     return {each.kind: each for each in reliefs(tasks, fleet, load, worst)}
 
 
-def test_a_crowd_is_helped_by_jitter_by_another_minute_and_by_slots() -> None:
+def test_a_crowd_is_helped_by_another_minute_and_by_slots() -> None:
     found = found_reliefs(crowd(40, "0 14 * * *"), slots=8)
-    assert set(found) == {"jitter", "minute", "slots"}
+    assert set(found) == {"minute", "slots"}
     assert all(each.after <= each.before / 2 for each in found.values())
-    assert found["jitter"].minute == at(120)
-    assert len(found["jitter"].tasks) == 40
-    assert found["jitter"].after <= 15
+    assert found["minute"].minute == at(120)
+    assert len(found["minute"].tasks) == 40
+    assert found["minute"].after <= 15
 
 
 def test_what_helps_is_true_by_the_same_simulation() -> None:
-    tasks = crowd(40, "0 14 * * *")
-    jitter = found_reliefs(tasks, slots=8)["jitter"]
-    spread = crowd_with_jitter(tasks, float(jitter.value))
-    load = play(spread, LoadFleet([node(slots=8)]), NOON, at(300))
-    assert max(each.wait for each in load.runs) == jitter.after
-
-
-def crowd_with_jitter(tasks: Sequence[LoadTask], seconds: float) -> list[LoadTask]:
-    definitions = [definition(each.task.schedule, each.name, jitter=seconds) for each in tasks]
-    return [LoadTask(each, due_times(each, NOON, at(300)), None, [30.0]) for each in definitions]
+    minute = found_reliefs(crowd(40, "0 14 * * *"), slots=8)["minute"]
+    load = play(crowd(40, "H 14 * * *"), LoadFleet([node(slots=8)]), NOON, at(300))
+    assert max(each.wait for each in load.runs) == minute.after
 
 
 def test_a_label_of_exactly_these_tasks_is_named() -> None:
     labels = {"tier": "bronze", "team": "shop"}
     dumps = [replace(each, task=replace(each.task, labels=labels)) for each in crowd(40, "0 14 * * *")]
-    other = LoadTask(definition("5 13 * * *", "other", labels={"team": "shop"}), [at(65)], None, [30.0])
+    other = LoadTask(definition("5 13 * * *", "other", labels={"team": "shop"}), [at(65)], [30.0])
     found = found_reliefs([*dumps, other], slots=8)
-    assert (found["jitter"].label, found["slots"].label) == ("tier=bronze", None)
+    assert (found["minute"].label, found["slots"].label) == ("tier=bronze", None)
 
 
-def test_jitter_is_not_proposed_for_tasks_that_start_every_few_minutes() -> None:
+def test_another_minute_is_not_proposed_for_tasks_that_start_every_few_minutes() -> None:
     assert set(found_reliefs(crowd(40, "*/5 * * * *"), slots=8)) == {"slots"}
 
 
@@ -165,14 +158,12 @@ def test_nothing_is_proposed_against_a_task_that_waits_for_its_own_run() -> None
     ],
 )
 @pytest.mark.parametrize("begin", [NOON, datetime(2027, 10, 30, 23, tzinfo=UTC)])
-def test_due_times_are_the_starts_that_preview_shows(fields: dict[str, Any], begin: datetime) -> None:
+def test_starts_are_those_that_preview_shows(fields: dict[str, Any], begin: datetime) -> None:
     each, until = definition(**fields), begin + timedelta(hours=6)
-    shown = [start.at for start in starts_of(each, begin, until) if start.occurrence.reason is None]
-    assert list(due_times(each, begin, until)) == shown
-    settled = begin - 5 * MINUTE
-    later = [
+    shown = [
         start.at
-        for start in starts_of(each, begin, until, settled_until=settled)
+        for start in starts_of(each, begin, until, settled_until=begin)
         if start.occurrence.reason is None
     ]
-    assert list(due_times(each, begin, until, settled_until=settled)) == later
+    starts = LoadTask(each, allowed_occurrences(each, begin, until)).starts
+    assert [at for at in starts if at <= until] == shown

@@ -15,7 +15,6 @@ from dcron.policy.forecast.load import (
     LoadFleet,
     LoadTask,
     PlayedRun,
-    after_freezes,
     play,
 )
 from dcron.policy.starting.freezes import FrozenTime
@@ -31,10 +30,9 @@ def at(minutes: float) -> datetime:
 
 def task(name: str, *minutes: float, seconds: float | None = 60.0, **fields: Any) -> LoadTask:
     upstream, delay = fields.pop("upstream", ()), fields.pop("delay", None)
-    overdue = fields.pop("overdue", None)
-    defined = definition(name=name, **fields)
+    made = definition(name=name, **fields)
     took = () if seconds is None else (seconds,)
-    return LoadTask(defined, [at(each) for each in minutes], overdue, took, upstream, delay)
+    return LoadTask(made, [at(each) for each in minutes], took, upstream, delay)
 
 
 def node(name: str = "web-1", slots: int = 1, *, draining: bool = False, **facts: Any) -> Node:
@@ -56,7 +54,7 @@ def starts(load: Load) -> dict[str, list[float]]:
 
 
 def skipped(load: Load) -> list[tuple[str, SkipCode, float]]:
-    return [(each.task, each.code, (each.due_at - NOON) / MINUTE) for each in load.skipped]
+    return [(each.task, each.code, (each.scheduled_for - NOON) / MINUTE) for each in load.skipped]
 
 
 def test_runs_wait_for_a_slot_in_the_order_of_their_due_times() -> None:
@@ -150,7 +148,7 @@ def test_runs_that_are_alive_keep_their_slots_for_as_long_as_such_runs_take() ->
 
 
 def test_a_run_that_is_overdue_goes_first() -> None:
-    load = played(task("a", overdue=at(-5)), task("b", 0.5))
+    load = played(task("a", -5), task("b", 0.5))
     assert starts(load) == {"a": [0], "b": [1]}
 
 
@@ -162,37 +160,61 @@ def test_runs_of_unknown_duration_take_no_time() -> None:
 @pytest.mark.parametrize("number", [2, 5, 50])
 def test_all_durations_of_the_history_come_equally_often(number: int) -> None:
     seconds = [float(each) for each in range(number)]
-    about = LoadTask(definition(name="a"), [at(each / 100) for each in range(10 * number)], None, seconds)
+    about = LoadTask(definition(name="a"), [at(each / 100) for each in range(10 * number)], seconds)
     fast = play([about], LoadFleet([node()]), NOON, UNTIL)
     assert len(fast.runs) + len(fast.skipped) == 10 * number
-    unlimited = LoadTask(definition(name="a", max_running=None), about.starts, None, seconds)
+    unlimited = LoadTask(definition(name="a", max_running=None), about.starts, seconds)
     load = play([unlimited], LoadFleet([node(slots=1000)]), NOON, UNTIL)
     took = sum((run.ended_at - run.started_at).total_seconds() for run in load.runs)
     assert took / len(load.runs) == pytest.approx(sum(seconds) / number, rel=0.05)
 
 
+def freeze(begin: float, end: float | None) -> FrozenTime:
+    known: dict[str, Any] = dict.fromkeys(Freeze.__dataclass_fields__)
+    until = None if end is None else at(end)
+    return FrozenTime([Freeze(**{**known, "id": 1, "from_at": at(begin), "until_at": until})])
+
+
 @pytest.mark.parametrize(
-    ("fields", "due"),
+    ("fields", "started", "frozen"),
     [
-        ({}, [5, 30, 35]),
-        ({"catch_up": "all"}, [5, 30, 30, 30, 30, 35]),
-        ({"catch_up": "skip"}, [5, 35]),
-        ({"catch_up_window": 600.0, "catch_up": "all"}, [5, 30, 30, 35]),
-        ({"catch_up_window": 60.0}, [5, 35]),
+        ({}, [5, 30, 35], 3),
+        ({"catch_up": "all"}, [5, 30, 30, 30, 30, 35], 0),
+        ({"catch_up": "skip"}, [5, 35], 4),
+        ({"catch_up_window": 600.0, "catch_up": "all"}, [5, 30, 30, 35], 2),
+        ({"catch_up_window": 60.0}, [5, 35], 4),
     ],
 )
-def test_runs_in_frozen_time_are_caught_up_when_it_ends(fields: dict[str, Any], due: list[float]) -> None:
-    known: dict[str, Any] = dict.fromkeys(Freeze.__dataclass_fields__)
-    freeze = Freeze(**{**known, "id": 1, "from_at": at(8), "until_at": at(30), "created_at": NOON})
-    starts = [at(minute) for minute in (5, 10, 15, 20, 25, 35)]
-    found = after_freezes(definition(**fields), starts, FrozenTime([freeze]))
-    assert [(each - NOON) / MINUTE for each in found] == due
+def test_runs_in_frozen_time_are_caught_up_when_it_ends(
+    fields: dict[str, Any], started: list[float], frozen: int
+) -> None:
+    load = played(task("a", 5, 10, 15, 20, 25, 35, seconds=None, **fields), frozen=freeze(8, 30))
+    assert starts(load)["a"] == started
+    assert [run.wait for run in load.runs] == [0] * len(started)
+    assert [code for _, code, _ in skipped(load)] == [SkipCode.FROZEN] * frozen
 
 
 def test_nothing_starts_while_no_end_of_a_freeze_is_known() -> None:
-    known: dict[str, Any] = dict.fromkeys(Freeze.__dataclass_fields__)
-    freeze = Freeze(**{**known, "id": 1, "from_at": at(8), "created_at": NOON})
-    assert after_freezes(definition(), [at(5), at(10)], FrozenTime([freeze])) == [at(5)]
+    load = played(task("a", 5, 10, 15), frozen=freeze(8, None))
+    assert (starts(load), skipped(load)) == (
+        {"a": [5]},
+        [("a", SkipCode.FROZEN, 10), ("a", SkipCode.FROZEN, 15)],
+    )
+
+
+def test_up_to_its_jitter_an_occurrence_is_not_missed() -> None:
+    spread = task("spread", *range(0, 40, 10), seconds=1, jitter=1200.0)
+    load = played(task("busy", 0.5, seconds=900), spread)
+    assert skipped(load) == []
+    assert len(starts(load)["spread"]) == 4
+
+
+def test_a_run_after_another_task_replaces_none() -> None:
+    often = task("often", 1, 2, seconds=1)
+    load = played(
+        often, task("after", upstream=("often",), seconds=90, overlap="replace"), nodes=(node(slots=2),)
+    )
+    assert starts(load)["after"] == pytest.approx([1 + 1 / 60, 2.5 + 1 / 60])
 
 
 def most_at_once(runs: Sequence[PlayedRun]) -> int:
@@ -223,7 +245,7 @@ def test_no_limit_is_exceeded_and_every_occurrence_is_accounted_for(seed: int) -
     for each in tasks:
         own = [run for run in load.runs if run.task == each.name]
         skips = [skip for skip in load.skipped if skip.task == each.name]
-        assert len(own) + len(skips) == len(each.starts)
+        assert len(own) + len(skips) == len(each.occurrences)
         assert all(run.due_at <= run.started_at <= run.ended_at for run in own)
         assert most_at_once(own) <= (each.task.max_running or 99)
     assert most_at_once(load.runs) <= sum(each.slots for each in nodes)

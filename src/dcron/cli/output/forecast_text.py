@@ -145,15 +145,11 @@ def _unstarted(code: SkipCode, found: Sequence[ForecastSkips]) -> str:
 
 
 def _relief(each: Relief, here: tzinfo) -> str:
-    those = f"{humanize.plural(len(each.tasks), 'task')} at {each.minute.astimezone(here):%H:%M}"
-    names = f"label {each.label}" if each.label else humanize.first_few(each.tasks, _FEW)
-    match each.kind:
-        case "jitter":
-            text = f"--jitter {format_duration(each.value)} on {those} ({names})"
-        case "minute":
-            text = f"H instead of the minute in the schedules of {those} ({names})"
-        case _:
-            text = humanize.plural(each.value, "slot")
+    text = humanize.plural(each.value, "slot")
+    if each.kind == "minute":
+        those = f"{humanize.plural(len(each.tasks), 'task')} at {each.minute.astimezone(here):%H:%M}"
+        names = f"label {each.label}" if each.label else humanize.first_few(each.tasks, _FEW)
+        text = f"H instead of the minute in the schedules of {those} ({names})"
     return f"{text}: longest wait {humanize.span(each.after)} instead of {humanize.span(each.before)}"
 
 

@@ -1,21 +1,23 @@
 """Play the coming runs of a crontab against its nodes: which runs wait for a slot, and which are skipped.
 
-This is a queueing simulation on values alone, by the rules of the agents: lanes, priorities, slots, tags,
-queues, capacity, the limits of tasks and queues, overlap, deadlines and catch-up. Every command succeeds:
-failures, retries, events and runs on request are not simulated.
+This is a queueing simulation on values alone: a clock, slots, and runs that wait in lanes. What becomes of a
+run that is due is decided by the function that the claim asks. Every command succeeds: failures, retries,
+events and runs on request are not simulated.
 """
 
 import heapq
-from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from dcron.model import Definition, Node, SkipCode
-from dcron.policy.starting.catch_up import MISSED_AFTER
+from dcron.model import Definition, Node, SkipCode, Trigger
+from dcron.policy.starting.admission import Wait
+from dcron.policy.starting.catch_up import Times
+from dcron.policy.starting.decision import after_limit, decide, with_freeze
 from dcron.policy.starting.freezes import NEVER, FrozenTime
 from dcron.policy.starting.lanes import (
     Lane,
@@ -26,6 +28,8 @@ from dcron.policy.starting.lanes import (
     why_unschedulable,
     without,
 )
+from dcron.policy.starting.occurrences import due_at, expiry_of
+from dcron.policy.starting.skip_reasons import Skip, overlapped_skip
 from dcron.policy.statistics import percentile
 
 _GOLDEN = 0.618033988749895
@@ -34,13 +38,11 @@ _GOLDEN = 0.618033988749895
 
 @dataclass(frozen=True)
 class LoadTask:
-    """A task with its coming starts and the durations of its runs."""
+    """A task with its coming occurrences and the durations of its runs."""
 
     task: Definition
-    starts: Sequence[datetime] = ()
-    """When its scheduled runs are due, in order."""
-    overdue: datetime | None = None
-    """When its scheduled run came due that waits when the simulation begins."""
+    occurrences: Sequence[datetime] = ()
+    """In order. A scheduled run waits for the first one when the simulation begins."""
     seconds: Sequence[float] = ()
     """Durations that its runs take, sorted; all are equally likely. Empty: its runs take no time."""
     upstream: Sequence[str] = ()
@@ -54,6 +56,13 @@ class LoadTask:
     def name(self) -> str:
         """The name of the task."""
         return self.task.name
+
+    @property
+    def starts(self) -> Sequence[datetime]:
+        """When its occurrences are due, in order."""
+        if not self.task.jitter:
+            return self.occurrences
+        return sorted(due_at(self.task, at) for at in self.occurrences)
 
     def percentile(self, share: float) -> float | None:
         """Return the seconds that this share of its runs does not exceed; None if they are unknown."""
@@ -93,6 +102,7 @@ class PlayedRun(NamedTuple):
 
     task: str
     due_at: datetime
+    """When it is due and the crontab is not frozen."""
     started_at: datetime
     ended_at: datetime
 
@@ -106,7 +116,7 @@ class PlayedSkip(NamedTuple):
     """An occurrence that does not run."""
 
     task: str
-    due_at: datetime
+    scheduled_for: datetime
     code: SkipCode
 
 
@@ -128,26 +138,6 @@ class Load:
 def play(tasks: Sequence[LoadTask], fleet: LoadFleet, now: datetime, until: datetime) -> Load:
     """Play these starts, and the runs that follow from them up to `until`; then let all that waits start."""
     return _Simulation(tasks, fleet, now, until).play()
-
-
-def after_freezes(task: Definition, starts: Sequence[datetime], frozen: FrozenTime) -> list[datetime]:
-    """Return when the runs of these occurrences are due if none starts in frozen time.
-
-    Those that the task catches up with are due when the freeze ends.
-    """
-    found: list[datetime] = []
-    for end, group in groupby(starts, key=frozen.end_after):
-        occurrences = list(group)
-        if end is None:
-            continue
-        if end == occurrences[-1]:  # it is not frozen; a freeze may end just then
-            found.append(end)
-            continue
-        window = MISSED_AFTER if task.catch_up == "skip" else task.catch_up_window
-        caught_up = occurrences if task.catch_up == "all" else occurrences[-1:]
-        oldest = end - timedelta(seconds=window) if window is not None else occurrences[0]
-        found += [end for at in caught_up if at >= oldest]
-    return found
 
 
 @dataclass
@@ -177,16 +167,33 @@ class _TaskState:
     lane: _LaneState
     drawn: float
     """Which of its durations the next run takes: a share of them."""
-    has_next: bool = False
-    """Whether its scheduled run waits. There is never more than one."""
-    passed: deque[datetime] = field(default_factory=deque)
-    """Occurrences that came due while that run waited."""
-    is_backlog: bool = False
-    """Whether each of these gets a run of its own."""
-    blocked: deque["_Waiting"] = field(default_factory=deque)
+    blocked: "list[_Waiting]" = field(default_factory=list)
     alive: "list[_Live]" = field(default_factory=list)
     succeeded: set[str] = field(default_factory=set)
     """Upstream tasks that have succeeded since its last run."""
+
+    @property
+    def times(self) -> Times | None:
+        """Its occurrences, if the clock has planned its runs."""
+        return None if self.about.delay else self
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return its first occurrence after this time."""
+        position = bisect_right(self.about.occurrences, after)
+        return self.about.occurrences[position] if position < len(self.about.occurrences) else None
+
+    next_allowed = next
+
+    def between(self, first: datetime, last: datetime) -> Sequence[datetime]:
+        """Return its occurrences from `first` to `last`."""
+        known = self.about.occurrences
+        return known[bisect_left(known, first) : bisect_right(known, last)]
+
+    def alive_on(self, node_id: str | None) -> int:
+        """Return how many of its runs are alive: on this node, or everywhere for None."""
+        if node_id is None:
+            return len(self.alive)
+        return sum(each.node is not None and each.node.node.id == node_id for each in self.alive)
 
     def draw(self) -> timedelta:
         """Return how long its next run takes. All its durations come equally often, spread evenly."""
@@ -198,19 +205,26 @@ class _TaskState:
 
 
 class _Waiting(NamedTuple):
-    """A run that is due. Runs of one lane start in this order."""
+    """A run that is due, or will be. Runs of one lane start in this order."""
 
     due_at: datetime
     number: int
     state: _TaskState
     lane: _LaneState
-    is_scheduled: bool
+    trigger: Trigger
+    scheduled_for: datetime
+    expires_at: datetime | None
+    backlog_until: datetime | None = None
 
+    @property
+    def task(self) -> Definition:
+        """The task of the run."""
+        return self.state.about.task
 
-class _Unserved(NamedTuple):
-    """A run that no node takes."""
-
-    state: _TaskState
+    @property
+    def node_id(self) -> str | None:
+        """The node whose limit it counts for; None: it counts for that of the task."""
+        return self.lane.lane.node if self.task.every_node else None
 
 
 @dataclass(eq=False)
@@ -218,7 +232,8 @@ class _Live:
     """A run that is alive."""
 
     waited: _Waiting
-    node: _NodeState
+    node: _NodeState | None
+    """None: no node takes the run. It is assumed to run all the same, without a slot."""
     started_at: datetime
     is_counted: bool = True
     """Whether it began in the simulation, not before."""
@@ -243,8 +258,10 @@ class _Simulation:
             for upstream in state.about.upstream:
                 self._following[upstream].append(state)
         self._of_queue = dict.fromkeys(fleet.queue_limits, 0)
-        self._events: list[tuple[datetime, int, _Live | _Unserved | _TaskState]] = []
-        """Ends of runs, and starts that follow from them."""
+        self._events: list[tuple[datetime, int, _Live | _Waiting | None]] = []
+        """Ends of runs, runs that come due, and None for the end of a freeze."""
+        self._thaw = now
+        """The end of a freeze that is among them."""
         self._number = 0
         self._load = Load()
 
@@ -260,33 +277,29 @@ class _Simulation:
     def play(self) -> Load:
         self._begin_alive()
         for state in self._states:
-            if state.about.overdue:
-                self._arrive(state, state.about.overdue)
-        self._start_waiting(self._now)
-        starts = self._starts()
-        following = next(starts, None)
-        while following or self._events:
-            at = min(each[0] for each in (following, *self._events[:1]) if each)
+            if state.about.occurrences:
+                self._plan(state, state.about.occurrences[0], self._now)
+        at = self._now
+        self._start_waiting(at)
+        while self._events:
+            at = self._events[0][0]
             while self._events and self._events[0][0] <= at:
                 event = heapq.heappop(self._events)[-1]
                 if isinstance(event, _Live):
                     self._end(event, at)
-                elif isinstance(event, _Unserved):
-                    self._succeed(event.state, at, is_served=False)
-                    self._plan_delayed(event.state, at)
-                else:
-                    self._arrive(event, at)
-            while following and following[0] <= at:
-                self._arrive(self._states[following[1]], following[0])
-                following = next(starts, None)
+                elif event:
+                    self._put(event)
             self._start_waiting(at)
+        self._note_frozen(at)
         return self._load
 
-    def _starts(self) -> Iterator[tuple[datetime, int]]:
-        """Return all starts in order, each with the number of its task."""
-        found = [(at, number) for number, state in enumerate(self._states) for at in state.about.starts]
-        found.sort()
-        return iter(found)
+    def _note_frozen(self, now: datetime) -> None:
+        """Note what still waits as skipped if the crontab stays frozen."""
+        if self._fleet.frozen.at(now):
+            waiting = [run for lane in self._ready | self._full for run in lane.waiting]
+            for run in waiting:
+                for at in run.state.between(run.scheduled_for, self._until) or [run.scheduled_for]:
+                    self._load.skipped.append(PlayedSkip(run.task.name, at, SkipCode.FROZEN))
 
     def _begin_alive(self) -> None:
         nodes = {each.node.id: each for each in self._nodes}
@@ -296,44 +309,34 @@ class _Simulation:
             ends_at = self._now + timedelta(seconds=left)
             self._load.alive.append(PlayedRun(run.task, self._now, self._now, ends_at))
             if state and run.node_id in nodes:
-                waited = _Waiting(self._now, self._next_number(), state, state.lane, False)
+                waited = self._run(state, self._now, Trigger.MANUAL)
                 self._occupy(waited, nodes[run.node_id], self._now, ends_at).is_counted = False
 
     # Runs come due ----------------------------------------------------------------------------------
 
-    def _arrive(self, state: _TaskState, at: datetime, *, is_served: bool = True) -> None:
-        """Let an occurrence of the task, or a run after another one, come due.
-
-        It is not `is_served` if no node takes the run that it follows.
-        """
-        if not state.lane.nodes:
-            if state.about.name not in self._load.unserved:
-                lacks = why_unschedulable(state.lane.lane, self._fleet.nodes)
-                self._load.unserved[state.about.name] = lacks or ""
-            self._assume_start(state, at)
-        elif not is_served:
-            self._assume_start(state, at)
-        elif state.about.task.every_node:
-            for each in state.lane.nodes:
-                lane = self._lane(state.lane.lane.on(each.node.id))
-                self._wait(state, at, lane, is_scheduled=not state.about.upstream)
-        elif state.about.upstream:
-            self._wait(state, at, state.lane, is_scheduled=False)
-        elif state.has_next:
-            state.passed.append(at)
+    def _plan(
+        self, state: _TaskState, occurrence: datetime, now: datetime, backlog_until: datetime | None = None
+    ) -> None:
+        """Let the run of this occurrence come due."""
+        due = due_at(state.about.task, occurrence)
+        backlog = backlog_until if backlog_until and occurrence <= backlog_until else None
+        run = self._run(state, due, Trigger.SCHEDULE, occurrence, backlog)
+        if due <= now:
+            self._put(run)
         else:
-            state.has_next = True
-            self._wait(state, at, state.lane, is_scheduled=True)
+            heapq.heappush(self._events, (due, run.number, run))
 
-    def _assume_start(self, state: _TaskState, at: datetime) -> None:
-        """Note when a run would start that no node takes, and let what follows from it come due."""
-        starts_at = max(at, self._now)
-        ends_at = starts_at + state.draw()
-        self._load.unserved_runs.append(PlayedRun(state.about.name, at, starts_at, ends_at))
-        heapq.heappush(self._events, (ends_at, self._next_number(), _Unserved(state)))
-
-    def _wait(self, state: _TaskState, at: datetime, lane: _LaneState, *, is_scheduled: bool) -> None:
-        self._put(_Waiting(at, self._next_number(), state, lane, is_scheduled))
+    def _run(
+        self,
+        state: _TaskState,
+        due: datetime,
+        trigger: Trigger,
+        scheduled_for: datetime | None = None,
+        backlog_until: datetime | None = None,
+    ) -> _Waiting:
+        expires_at, number = expiry_of(state.about.task, due), self._next_number()
+        about = (trigger, scheduled_for or due, expires_at, backlog_until)
+        return _Waiting(due, number, state, state.lane, *about)
 
     def _put(self, run: _Waiting) -> None:
         heapq.heappush(run.lane.waiting, run)
@@ -348,9 +351,12 @@ class _Simulation:
 
     def _start_waiting(self, now: datetime) -> None:
         """Start or skip waiting runs, the most urgent first, until nothing else has room."""
+        if self._is_frozen(now):
+            return
         while self._ready:
             lane = min(self._ready, key=_rank) if len(self._ready) > 1 else next(iter(self._ready))
-            if node := self._node_with_room(lane, now):
+            node = self._node_with_room(lane, now)
+            if node or not lane.nodes:
                 run = heapq.heappop(lane.waiting)
                 if not lane.waiting:
                     self._ready.remove(lane)
@@ -358,6 +364,17 @@ class _Simulation:
             else:
                 self._ready.remove(lane)
                 self._full.add(lane)
+
+    def _is_frozen(self, now: datetime) -> bool:
+        """Return whether nothing starts now; go on at the end of the freeze."""
+        frozen = self._fleet.frozen
+        if not frozen or not frozen.at(now):
+            return False
+        thaw = frozen.end_after(now)
+        if thaw and self._thaw < thaw <= self._until:
+            self._thaw = thaw
+            heapq.heappush(self._events, (thaw, self._next_number(), None))
+        return True
 
     def _node_with_room(self, lane: _LaneState, now: datetime) -> _NodeState | None:
         """Return the node with the most free slots that a run of the lane can start on."""
@@ -377,116 +394,160 @@ class _Simulation:
         kept_for = reservation(heads, node.free, now)
         return node.free if kept_for in (None, lane.lane) else without(node.free, kept_for)
 
-    def _decide(self, run: _Waiting, node: _NodeState, now: datetime) -> None:
-        """Start the run, skip it or block it, as a claim does."""
-        state, task = run.state, run.state.about.task
-        in_backlog = state.is_backlog or (task.catch_up == "all" and bool(state.passed))
-        scheduled_for = self._catch_up(run, now, in_backlog=in_backlog)
-        if scheduled_for is None:
-            self._skip(run, run.due_at, SkipCode.MISSED, now)
-        elif task.deadline and now > scheduled_for + timedelta(seconds=task.deadline):
-            self._skip(run, scheduled_for, SkipCode.EXPIRED, now)
-        elif task.max_running is None or self._count_alive(run, node) < task.max_running:
-            self._go_on(run)
-            self._start(run, node, now)
-        elif run.is_scheduled and task.overlap == "skip" and not in_backlog:
-            self._skip(run, scheduled_for, SkipCode.OVERLAP, now)
-        else:
-            state.is_backlog = task.overlap == "queue"
-            state.blocked.append(run)
-            if task.overlap == "replace" and state.alive:
-                self._replace_oldest(state, now)
-
-    def _count_alive(self, run: _Waiting, node: _NodeState) -> int:
-        alive = run.state.alive
-        return sum(each.node is node for each in alive) if run.state.about.task.every_node else len(alive)
-
-    def _catch_up(self, run: _Waiting, now: datetime, *, in_backlog: bool) -> datetime | None:
-        """Return the occurrence that the run is for; None if all that it covers are too old."""
-        state, task = run.state, run.state.about.task
-        if not run.is_scheduled or in_backlog:
-            return run.due_at
-        last = run.due_at
-        while state.passed:
-            self._load.skipped.append(PlayedSkip(state.about.name, last, SkipCode.MISSED))
-            last = state.passed.popleft()
-        window = MISSED_AFTER if task.catch_up == "skip" else task.catch_up_window
-        oldest = None if window is None else now - timedelta(seconds=(task.jitter or 0) + window)
-        return None if oldest and last < oldest else last
-
-    def _skip(self, run: _Waiting, at: datetime, code: SkipCode, now: datetime) -> None:
-        self._load.skipped.append(PlayedSkip(run.state.about.name, at, code))
-        self._go_on(run)
-        self._plan_delayed(run.state, now)
-
-    def _go_on(self, run: _Waiting) -> None:
-        """Let the task's next occurrence wait, if it came due already."""
+    def _decide(self, run: _Waiting, node: _NodeState | None, now: datetime) -> None:
+        """Start the run, skip it or block it, as the claim decides. Without a node there is no limit."""
         state = run.state
-        if not run.is_scheduled or state.about.task.every_node:
+        alive = state.alive_on(node.node.id if run.task.every_node else None) if node else 0
+        times = state.times if run.trigger is Trigger.SCHEDULE else None
+        decided = decide(run, run.trigger, now, times, alive)
+        if (run.scheduled_for, run.backlog_until) != (decided.scheduled_for, decided.backlog_until):
+            at, expires_at = decided.scheduled_for, decided.expires_at
+            run = run._replace(scheduled_for=at, expires_at=expires_at, backlog_until=decided.backlog_until)
+        if decided.missed:
+            self._skip(run, decided.missed)
+        if decided.refusal:
+            self._skip(run, decided.refusal)
+            self._go_on(run, decided.successor, now)
             return
-        state.has_next = bool(state.passed)
-        if state.passed:
-            self._wait(state, state.passed.popleft(), state.lane, is_scheduled=True)
-        else:
-            state.is_backlog = False
+        if run.task.every_node and node and run.lane.lane.node is None:
+            self._go_on(run, decided.successor, now, is_alive=True)
+            run = self._share(run, node)
+        match decided.answer:
+            case Skip() as skip:
+                self._skip(run, skip)
+                self._go_on(run, decided.successor, now)
+            case Wait(_, replaces):
+                state.blocked.append(run)
+                if replaces:
+                    self._stop_oldest(run, node, now)
+            case _:
+                self._start(run, node, now)
+                self._go_on(run, decided.successor, now, is_alive=True)
 
-    def _start(self, run: _Waiting, node: _NodeState, now: datetime) -> None:
+    def _skip(self, run: _Waiting, skip: Skip) -> None:
+        """Note the occurrences that this skip covers, or else that of the run."""
+        if run.due_at > self._until:
+            return
+        code = with_freeze(self._fleet.frozen, skip).code
+        covered = (
+            run.state.between(skip.covers.first, skip.covers.last) if skip.covers else [run.scheduled_for]
+        )
+        self._load.skipped += [PlayedSkip(run.task.name, at, code) for at in covered]
+
+    def _go_on(
+        self, run: _Waiting, successor: datetime | None, now: datetime, *, is_alive: bool = False
+    ) -> None:
+        """Plan the next scheduled run of the task."""
+        if run.trigger is Trigger.SCHEDULE and successor:
+            self._plan(run.state, successor, now, run.backlog_until)
+        if not is_alive:
+            self._plan_delayed(run.state, now)
+
+    def _share(self, run: _Waiting, node: _NodeState) -> _Waiting:
+        """Give every other node that serves the run a share of it, and return the share of this node."""
+        trigger = Trigger.NODE if run.trigger is Trigger.SCHEDULE else run.trigger
+        shares = {
+            each.node.id: run._replace(
+                number=self._next_number(), lane=self._lane(run.lane.lane.on(each.node.id)), trigger=trigger
+            )
+            for each in run.lane.nodes
+        }
+        own = shares.pop(node.node.id)
+        for share in shares.values():
+            self._put(share)
+        return own
+
+    def _start(self, run: _Waiting, node: _NodeState | None, now: datetime) -> None:
+        name, own_lane = run.task.name, run.state.lane
+        if not own_lane.nodes and name not in self._load.unserved:
+            self._load.unserved[name] = why_unschedulable(own_lane.lane, self._fleet.nodes) or ""
         self._occupy(run, node, now, now + run.state.draw())
 
-    def _occupy(self, run: _Waiting, node: _NodeState, now: datetime, ends_at: datetime) -> _Live:
-        node.slots -= 1
-        if run.lane.lane.need:
-            node.free = without(node.free, run.lane.lane)
-        if run.lane.lane.queue in self._of_queue:
-            self._of_queue[run.lane.lane.queue] += 1
+    def _occupy(self, run: _Waiting, node: _NodeState | None, now: datetime, ends_at: datetime) -> _Live:
+        if node:
+            self._take(run.lane.lane, node, 1)
         live = _Live(run, node, now)
         run.state.alive.append(live)
         heapq.heappush(self._events, (ends_at, self._next_number(), live))
         return live
 
+    def _take(self, lane: Lane, node: _NodeState, number: int) -> None:
+        """Take what a run of the lane needs from the node and its queue; give it back for -1."""
+        node.slots -= number
+        for name, amount in lane.need:
+            node.free[name] = node.free.get(name, 0.0) - number * amount
+        if lane.queue in self._of_queue:
+            self._of_queue[lane.queue] += number
+
     # Runs end ---------------------------------------------------------------------------------------
 
-    def _replace_oldest(self, state: _TaskState, now: datetime) -> None:
-        """Stop the oldest run of the task now."""
-        oldest = state.alive[0]
-        oldest.is_cancelled = True
-        heapq.heappush(self._events, (now, self._next_number(), oldest))
+    def _stop_oldest(self, run: _Waiting, node: _NodeState | None, now: datetime) -> None:
+        """Stop the oldest run of the task that this one replaces."""
+        alive = (each for each in run.state.alive if not each.is_cancelled)
+        oldest = next((each for each in alive if run.node_id is None or each.node is node), None)
+        if oldest:
+            oldest.is_cancelled = True
+            heapq.heappush(self._events, (now, self._next_number(), oldest))
 
     def _end(self, live: _Live, now: datetime) -> None:
         if live.is_over:
             return
         live.is_over = True
         run, state = live.waited, live.waited.state
-        live.node.slots += 1
-        if run.lane.lane.need:
-            gives_back = {name: live.node.free[name] + amount for name, amount in run.lane.lane.need}
-            live.node.free |= gives_back
-        if run.lane.lane.queue in self._of_queue:
-            self._of_queue[run.lane.lane.queue] -= 1
+        if live.node:
+            self._take(run.lane.lane, live.node, -1)
         state.alive.remove(live)
         self._ready |= self._full
         self._full.clear()
-        if live.is_counted:
-            self._load.runs.append(PlayedRun(state.about.name, run.due_at, live.started_at, now))
-        released = len(state.blocked) if state.about.task.every_node else min(1, len(state.blocked))
-        for _ in range(released):
-            self._put(state.blocked.popleft())
+        if live.is_counted and run.due_at <= self._until:
+            due = self._fleet.frozen.end_after(run.due_at) if self._fleet.frozen else run.due_at
+            ended = self._load.runs if live.node else self._load.unserved_runs
+            ended.append(PlayedRun(state.about.name, due or run.due_at, live.started_at, now))
+        if state.blocked:
+            self._unblock(state, now)
         if not live.is_cancelled:
-            self._succeed(state, now)
+            self._succeed(live, now)
         self._plan_delayed(state, now)
 
-    def _succeed(self, state: _TaskState, now: datetime, *, is_served: bool = True) -> None:
+    def _unblock(self, state: _TaskState, now: datetime) -> None:
+        """Let blocked runs of the task wait again, up to its limit: a run that replaces another first."""
+        waiting, state.blocked = sorted(state.blocked), []
+        if state.about.task.overlap == "replace":
+            waiting.sort(key=lambda run: run.trigger not in (Trigger.SCHEDULE, Trigger.NODE))
+        released = Counter[str | None]()
+        for run in waiting:
+            if state.alive_on(run.node_id) + released[run.node_id] >= (run.task.max_running or 0):
+                state.blocked.append(run)
+            else:
+                released[run.node_id] += 1
+                self._put(self._after_limit(run, now) if run.trigger is Trigger.SCHEDULE else run)
+
+    def _after_limit(self, run: _Waiting, now: datetime) -> _Waiting:
+        found = after_limit(run.task, run.scheduled_for, now, run.state.times)
+        if found is None or found.runs_at is None:
+            return run
+        if found.missed:
+            self._skip(run, overlapped_skip(found.missed))
+        expires_at = expiry_of(run.task, due_at(run.task, found.runs_at))
+        return run._replace(
+            scheduled_for=found.runs_at, backlog_until=found.backlog_until, expires_at=expires_at
+        )
+
+    def _succeed(self, live: _Live, now: datetime) -> None:
         """Let the tasks come due whose last missing upstream task this is."""
-        for each in self._following.get(state.about.name, ()):
-            each.succeeded.add(state.about.name)
+        name = live.waited.task.name
+        for each in self._following.get(name, ()):
+            each.succeeded.add(name)
             if now <= self._until and each.succeeded.issuperset(each.about.upstream):
                 each.succeeded.clear()
-                self._arrive(each, now, is_served=is_served)
+                run = self._run(each, now, Trigger.AFTER)
+                is_served = live.node is not None
+                self._put(run if is_served else run._replace(lane=_LaneState(each.lane.lane, [])))
 
     def _plan_delayed(self, state: _TaskState, now: datetime) -> None:
-        following = state.about.delay and self._fleet.frozen.end_after(now + state.about.delay)
-        if following and following <= self._until:
-            heapq.heappush(self._events, (following, self._next_number(), state))
+        delay = state.about.delay
+        if delay and not state.alive and now + delay <= self._until:
+            self._plan(state, now + delay, now)
 
 
 def _rank(lane: _LaneState) -> tuple[datetime, int]:

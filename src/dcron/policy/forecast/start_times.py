@@ -115,30 +115,14 @@ def until_ran(found: Iterable[TaskStart], count: int) -> Iterator[TaskStart]:
 # Of one task, as quickly as possible ------------------------------------------------------------------
 
 
-def due_times(
-    task: Definition,
-    after: datetime,
-    until: datetime,
-    *,
-    settled_until: datetime | None = None,
-) -> Sequence[datetime]:
-    """Return when runs of the task are due after `after`, up to `until`: the starts of `starts_of` that run.
-
-    They are in order. Raises UsageError.
-    """
+def allowed_occurrences(task: Definition, after: datetime, until: datetime) -> Sequence[datetime]:
+    """Return the occurrences after `after`, up to `until`, that no calendar excludes. Raises UsageError."""
     schedule, here = occurrences.schedule_of(task.schedule, task.name), zone(task.timezone)
-    rules = occurrences.rules_of(task)
-    if not task.jitter:
-        return _due_times(schedule, here, rules, after, until)
-    early = after - timedelta(seconds=task.jitter)
-    if settled_until is not None:
-        early = max(early, min(settled_until, after))
-    due = (occurrences.due_at(task, at) for at in _due_times(schedule, here, rules, early, until))
-    return sorted(each for each in due if after < each <= until)
+    return _allowed(schedule, here, occurrences.rules_of(task), after, until)
 
 
 @lru_cache(maxsize=200)
-def _due_times(
+def _allowed(
     schedule: Schedule, here: Any, rules: Rules, after: datetime, until: datetime
 ) -> Sequence[datetime]:
     """Return the occurrences of a schedule, cached: in a large crontab many tasks share one."""

@@ -219,14 +219,14 @@ def crowded_minutes(load: Load, begin: datetime) -> list[CrowdedMinute]:
 
 
 def skips(load: Load, tasks: Sequence[LoadTask]) -> list[ForecastSkips]:
-    """Return the skipped runs of each task by reason, the most first."""
-    counted = Counter((each.task, each.code) for each in load.skipped)
+    """Return the skipped runs of each task by reason, the most first, without those that a freeze skips."""
+    counted = Counter((each.task, each.code) for each in load.skipped if each.code is not SkipCode.FROZEN)
     due = Counter(run.task for run in load.runs)
     due.update(each.task for each in load.skipped)
     by_name = {each.name: each for each in tasks}
     found = [
         ForecastSkips(
-            name, code, count, due[name], _every(by_name[name].starts), by_name[name].percentile(0.95)
+            name, code, count, due[name], _every(by_name[name].occurrences), by_name[name].percentile(0.95)
         )
         for (name, code), count in counted.items()
     ]
@@ -237,6 +237,11 @@ def unknown(load: Load, tasks: Sequence[LoadTask]) -> list[str]:
     """Return the names of the tasks with runs to come whose durations are unknown."""
     ran = {run.task for run in load.runs}
     return sorted(each.name for each in tasks if each.is_assumed and each.name in ran)
+
+
+def frozen(load: Load) -> int:
+    """Return the number of occurrences that do not run because of a freeze."""
+    return sum(each.code is SkipCode.FROZEN for each in load.skipped)
 
 
 def _every(starts: Sequence[datetime]) -> float | None:

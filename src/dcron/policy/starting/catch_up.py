@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS, Definition
@@ -35,8 +34,7 @@ class MissedRange:
         return f"{number} occurrences, {_stamp(self.first)} to {_stamp(self.last)}"
 
 
-@dataclass(frozen=True)
-class CatchUp:
+class CatchUp(NamedTuple):
     """Which occurrence a due scheduled run executes, what it leaves out, and what comes next."""
 
     runs_at: datetime | None
@@ -47,16 +45,45 @@ class CatchUp:
     """Occurrences up to this time run one after the other."""
 
 
+class Times(Protocol):
+    """The occurrences of a task."""
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the first occurrence strictly after this time."""
+
+    def next_allowed(self, after: datetime) -> datetime | None:
+        """Return the same of those that no calendar excludes."""
+
+
+class ScheduleTimes(NamedTuple):
+    """The occurrences of a task by its schedule. Both methods raise ScheduleError or ZoneError."""
+
+    task: Definition
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the first occurrence strictly after this time."""
+        return next_occurrence(self.task, after)
+
+    def next_allowed(self, after: datetime) -> datetime | None:
+        """Return the same of those that no calendar excludes."""
+        return next_not_excluded(self.task, after)
+
+
 def catch_up(
-    task: Definition, scheduled_for: datetime, now: datetime, backlog_until: datetime | None = None
+    task: Definition,
+    scheduled_for: datetime,
+    now: datetime,
+    backlog_until: datetime | None = None,
+    times: Times | None = None,
 ) -> CatchUp:
     """Decide about a scheduled run whose time has come, however long ago.
 
     Occurrences up to `backlog_until` were kept waiting, and each of them runs. Of missed occurrences the task
     catches up with the last one, with all, or with none, as far back as its window reaches. The others are
-    skipped together. Raises ScheduleError or ZoneError.
+    skipped together. `times` are those of its schedule by default. Raises ScheduleError or ZoneError.
     """
-    successor = next_occurrence(task, scheduled_for)
+    times = times or ScheduleTimes(task)
+    successor = times.next(scheduled_for)
     if backlog_until and scheduled_for <= backlog_until:
         return CatchUp(scheduled_for, None, successor, backlog_until)
     # Up to its jitter an occurrence is not late.
@@ -65,9 +92,8 @@ def catch_up(
     is_missed = successor is not None and successor <= horizon
     if not is_missed and not (oldest and scheduled_for < oldest):
         return CatchUp(scheduled_for, None, successor)
-    if task.catch_up == "all":
-        return _catch_up_with_all(task, scheduled_for, oldest, horizon)
-    return _catch_up_with_last(task, scheduled_for, oldest, horizon)
+    choose = _catch_up_with_all if task.catch_up == "all" else _catch_up_with_last
+    return choose(times, scheduled_for, oldest, horizon)
 
 
 def _oldest(task: Definition, horizon: datetime) -> datetime | None:
@@ -77,50 +103,53 @@ def _oldest(task: Definition, horizon: datetime) -> datetime | None:
 
 
 def _catch_up_with_all(
-    task: Definition, scheduled_for: datetime, oldest: datetime | None, horizon: datetime
+    times: Times, scheduled_for: datetime, oldest: datetime | None, horizon: datetime
 ) -> CatchUp:
     first: datetime | None = scheduled_for
     if oldest and scheduled_for < oldest:
-        first = next_occurrence(task, oldest - INSTANT)
+        first = times.next(oldest - INSTANT)
     if first is None or first > horizon:
-        return _catch_up_with_none(task, scheduled_for, horizon)
-    missed = missed_between(task, scheduled_for, first)
-    return CatchUp(first, missed, next_occurrence(task, first), horizon)
+        return _catch_up_with_none(times, scheduled_for, horizon)
+    return CatchUp(first, _between(times, scheduled_for, first), times.next(first), horizon)
 
 
 def _catch_up_with_last(
-    task: Definition, scheduled_for: datetime, oldest: datetime | None, horizon: datetime
+    times: Times, scheduled_for: datetime, oldest: datetime | None, horizon: datetime
 ) -> CatchUp:
-    last = _last_occurrence(scheduled_for, horizon, partial(next_occurrence, task))
+    last = _last_occurrence(scheduled_for, horizon, times.next)
     if oldest and last < oldest:
-        return _catch_up_with_none(task, scheduled_for, horizon)
+        return _catch_up_with_none(times, scheduled_for, horizon)
     runs_at = last
-    wanted = next_not_excluded(task, max(scheduled_for, oldest or scheduled_for) - INSTANT)
+    wanted = times.next_allowed(max(scheduled_for, oldest or scheduled_for) - INSTANT)
     if wanted and wanted <= horizon:
-        runs_at = _last_occurrence(wanted, horizon, partial(next_not_excluded, task))
-    missed = missed_between(task, scheduled_for, last)
+        runs_at = _last_occurrence(wanted, horizon, times.next_allowed)
+    missed = _between(times, scheduled_for, last)
     if runs_at != last and missed:
-        first = next_occurrence(task, scheduled_for) if runs_at == scheduled_for else scheduled_for
+        first = times.next(scheduled_for) if runs_at == scheduled_for else scheduled_for
         missed = replace(missed, first=first or last, last=last)
-    return CatchUp(runs_at, missed, next_occurrence(task, horizon))
+    return CatchUp(runs_at, missed, times.next(horizon))
 
 
-def _catch_up_with_none(task: Definition, scheduled_for: datetime, horizon: datetime) -> CatchUp:
-    missed = missed_between(task, scheduled_for, max(scheduled_for, horizon) + INSTANT)
-    return CatchUp(None, missed, next_occurrence(task, max(scheduled_for, horizon)))
+def _catch_up_with_none(times: Times, scheduled_for: datetime, horizon: datetime) -> CatchUp:
+    missed = _between(times, scheduled_for, max(scheduled_for, horizon) + INSTANT)
+    return CatchUp(None, missed, times.next(max(scheduled_for, horizon)))
 
 
 def missed_between(task: Definition, first: datetime, end: datetime) -> MissedRange | None:
     """Return the occurrences from `first`, itself one, until before `end`; None where there is none."""
+    return _between(ScheduleTimes(task), first, end)
+
+
+def _between(times: Times, first: datetime, end: datetime) -> MissedRange | None:
     if first >= end:
         return None
     last, count = first, 1
     while count < COUNT_LIMIT:
-        following = next_occurrence(task, last)
+        following = times.next(last)
         if following is None or following >= end:
             return MissedRange(first, last, count, counted=True)
         last, count = following, count + 1
-    last = _last_occurrence(last, end - INSTANT, partial(next_occurrence, task))
+    last = _last_occurrence(last, end - INSTANT, times.next)
     return MissedRange(first, last, count, counted=False)
 
 

@@ -27,10 +27,10 @@ from sqlalchemy import (
 from dcron.database import Columns, Database, Reply, beside_id, locked
 from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import Block, RunState, SkipCode, Task, Trigger
-from dcron.policy.starting import admission, occurrences, skip_reasons
+from dcron.policy.starting import occurrences
 from dcron.policy.starting.admission import Wait
-from dcron.policy.starting.catch_up import CatchUp, catch_up
-from dcron.policy.starting.freezes import FrozenTime
+from dcron.policy.starting.catch_up import ScheduleTimes, Times
+from dcron.policy.starting.decision import decide, with_freeze
 from dcron.policy.starting.lanes import Lane
 from dcron.policy.starting.skip_reasons import Skip
 from dcron.policy.validation import require_runnable
@@ -239,8 +239,8 @@ def _name_freezes(connection: Connection, result: ClaimResult) -> None:
         return
     if not (frozen := freezes.past_and_coming(connection)):
         return
-    result.skipped = [(run, _of_freeze(frozen, skip)) for run, skip in result.skipped]
-    result.missed = [(task, _of_freeze(frozen, skip)) for task, skip in result.missed]
+    result.skipped = [(run, with_freeze(frozen, skip)) for run, skip in result.skipped]
+    result.missed = [(task, with_freeze(frozen, skip)) for task, skip in result.missed]
 
 
 def _name_unheard(connection: Connection, result: ClaimResult) -> None:
@@ -254,13 +254,6 @@ def _name_unheard(connection: Connection, result: ClaimResult) -> None:
     ]
 
 
-def _of_freeze(frozen: FrozenTime, skip: Skip) -> Skip:
-    if skip.code is not SkipCode.MISSED or skip.covers is None:
-        return skip
-    freeze = frozen.mostly(skip.covers.first, skip.covers.last)
-    return skip_reasons.frozen_skip(freeze, skip.covers) if freeze else skip
-
-
 def _decide_on(
     run: ClaimedRun,
     alive: candidates.Alive,
@@ -268,26 +261,34 @@ def _decide_on(
     result: ClaimResult,
     early: Callable[[ClaimedRun], Skip | None],
 ) -> None:
-    too_late = _catch_up(run, now, result)
-    if skip := too_late or _refusal(run, now) or early(run):
+    trigger, task_id = _origin(run), run.task.id
+    live = (alive.all[task_id], alive.backfilled[task_id], _excluded)
+    try:
+        decision = decide(run, trigger, now, _times(run), *live)
+    except UsageError as error:
+        # The run was planned while its task was valid, so it runs; the task gets no next run.
+        result.unplannable[task_id] = (run.task, str(error))
+        decision = decide(run, trigger, now, None, *live)
+    run.moved = (run.scheduled_for, run.expires_at) != (decision.scheduled_for, decision.expires_at)
+    run.scheduled_for, run.expires_at = decision.scheduled_for, decision.expires_at
+    run.successor, run.backlog_until = decision.successor, decision.backlog_until
+    if decision.missed:
+        result.missed.append((run.task, decision.missed))
+    if skip := decision.refusal or early(run):
         result.skipped.append((run, skip))
         return
-    in_backlog = run.backlog_until is not None and run.scheduled_for <= run.backlog_until
-    trigger = _origin(run)
-    alive_now, backfilled = alive.all[run.task.id], alive.backfilled[run.task.id]
-    decision = admission.admit(run.task, trigger, alive_now, in_backlog=in_backlog, backfilled=backfilled)
     if run.task.every_node and run.for_node is None:
         result.spread.append(run)
-    match decision:
-        case Skip():
-            result.skipped.append((run, decision))
+    match decision.answer:
+        case Skip() as skip:
+            result.skipped.append((run, skip))
         case Wait(block, replaces):
             result.blocked.append((run, block))
             if replaces:
                 result.replacing.append(run)
         case _:
-            alive.all[run.task.id] += 1
-            alive.backfilled[run.task.id] += trigger is Trigger.BACKFILL
+            alive.all[task_id] += 1
+            alive.backfilled[task_id] += trigger is Trigger.BACKFILL
             result.claimed.append(run)
 
 
@@ -326,49 +327,27 @@ def _origin(run: ClaimedRun) -> Trigger:
     return run.trigger
 
 
-def _refusal(run: ClaimedRun, now: datetime) -> Skip | None:
-    """Return why the due run is skipped, whatever else is running; None if it may run."""
+def _excluded(run: ClaimedRun, occurrence: datetime) -> Skip | None:
+    """Return why the run, which is for this occurrence now, never runs; None if it may."""
     if isinstance(run.spec, Unreadable):
         reason = "what it should execute cannot be read: its spec is not a JSON object"
         return Skip(SkipCode.SUSPENDED, reason)
-    expired = admission.expired(run.task, run.expires_at, now)
-    if run.trigger is not Trigger.SCHEDULE:
-        return expired
-    try:
-        excluded = occurrences.excluded_by(run.task, run.scheduled_for)
-    except UsageError as error:  # a zone or a calendar cannot be read
-        return Skip(SkipCode.OTHER, str(error))
-    return Skip(SkipCode.CALENDAR, excluded) if excluded else expired
-
-
-def _catch_up(run: ClaimedRun, now: datetime, result: ClaimResult) -> Skip | None:
-    """Move a scheduled run to the occurrence that is caught up after downtime, and set its successor.
-
-    Return a Skip if all its occurrences are too old.
-    """
     if run.trigger is not Trigger.SCHEDULE:
         return None
     try:
-        require_runnable(run.task)
-        run.delay = occurrences.delay_of(run.task)
-        if run.delay:
-            return None
-        found = catch_up(run.task, run.scheduled_for, now, run.backlog_until)
-    except UsageError as error:
-        # The run was planned while its task was valid, so it runs; the task gets no next run.
-        result.unplannable[run.task.id] = (run.task, str(error))
-        found = CatchUp(run.scheduled_for, None, None)
-    run.successor, run.backlog_until = found.successor, found.backlog_until
-    if found.runs_at is None:
-        assert found.missed
-        run.scheduled_for = found.missed.last
-        return skip_reasons.missed_skip(run.task, found.missed, too_old=True)
-    if found.missed:
-        result.missed.append((run.task, skip_reasons.missed_skip(run.task, found.missed, too_old=False)))
-    expires_at = occurrences.expiry_of(run.task, occurrences.due_at(run.task, found.runs_at))
-    run.moved = (run.scheduled_for, run.expires_at) != (found.runs_at, expires_at)
-    run.scheduled_for, run.expires_at = found.runs_at, expires_at
-    return None
+        excluded = occurrences.excluded_by(run.task, occurrence)
+    except UsageError as error:  # a zone or a calendar cannot be read
+        return Skip(SkipCode.OTHER, str(error))
+    return Skip(SkipCode.CALENDAR, excluded) if excluded else None
+
+
+def _times(run: ClaimedRun) -> Times | None:
+    """Return the occurrences of its task for a run that the clock has planned. Raises UsageError."""
+    if run.trigger is not Trigger.SCHEDULE:
+        return None
+    require_runnable(run.task)
+    run.delay = occurrences.delay_of(run.task)
+    return None if run.delay else ScheduleTimes(run.task)
 
 
 def _write_spread(

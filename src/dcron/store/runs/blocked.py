@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Executable, Integer, Row, bindparam, select, 
 from dcron.errors import UsageError
 from dcron.model import Block, Task, Trigger
 from dcron.policy.starting import occurrences, skip_reasons
-from dcron.policy.starting.catch_up import catch_up
+from dcron.policy.starting.decision import after_limit
 from dcron.schema.conditions import ALIVE, BLOCKED, DUE
 from dcron.schema.tables import runs
 from dcron.store.runs import skipping, unclaimable
@@ -124,23 +124,19 @@ def _blocked_of(*, backfills: bool) -> Executable:
 
 
 def _after_limit(connection: Connection, task: Task, row: Row[Any], now: datetime) -> dict[str, Any]:
-    """Return the new values of a scheduled run that the limit kept waiting while later occurrences passed.
-
-    With overlap `queue` each of them runs; else only the one that catch-up chooses.
-    """
-    if task.overlap == "queue":
-        return {"backlog_until": now}
+    """Return the new values of a scheduled run that the limit kept waiting while later occurrences passed."""
     try:
-        resumed = catch_up(task, row.scheduled_for, now)
+        found = after_limit(task, row.scheduled_for, now)
     except UsageError:  # the claim reports what is wrong with the task
         return {}
-    if resumed.runs_at is None or resumed.missed is None:
+    if found is None or found.runs_at is None:
         return {}
-    skipping.record(connection, [(task, skip_reasons.overlapped_skip(resumed.missed))], now)
-    due_at = occurrences.due_at(task, resumed.runs_at)
+    if found.missed:
+        skipping.record(connection, [(task, skip_reasons.overlapped_skip(found.missed))], now)
+    due_at = occurrences.due_at(task, found.runs_at)
     return {
-        "scheduled_for": resumed.runs_at,
-        "backlog_until": resumed.backlog_until,
+        "scheduled_for": found.runs_at,
+        "backlog_until": found.backlog_until,
         "expires_at": occurrences.expiry_of(task, due_at),
     }
 
