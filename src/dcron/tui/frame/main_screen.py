@@ -333,14 +333,15 @@ class MainScreen(Screen[None], Backdrop, Hosted, Listener):
     def action_saved_filter(self, number: int) -> None:
         filters, text, _ = self._saved_filters()
         chosen = filters[number - 1][1] if 0 < number <= len(filters) else ""
-        if chosen != text:
-            self._try(lambda: self._filter_anew(chosen))
 
-    def _filter_anew(self, text: str) -> None:
-        """Show the rows of this filter, and not errors only. Raises UsageError."""
-        self.host.filter_rows(text)
-        if self.pane and self.pane.errors_only:
-            self.pane.action_errors()
+        def show() -> None:
+            """Show the rows of this filter, and not errors only."""
+            self.host.filter_rows(chosen)
+            if self.pane and self.pane.errors_only:
+                self.pane.action_errors()
+
+        if chosen != text:
+            self._try(show)
 
     def action_next_saved(self) -> None:
         filters, text, _ = self._saved_filters()

@@ -54,24 +54,21 @@ class LogPane(Pane):
         self.view.clear()
         self.view.follow = True
         self._draw_note()
-        self._read()
+        self.refresh_data()
 
     @property
     def view(self) -> LogView:
         """The lines."""
         return self.query_one(LogView)
 
-    def refresh_data(self) -> None:
-        """Read what is new."""
-        self._read()
-
     def tick(self) -> None:
         """Read what a running command has printed."""
         if self._opened and not self._opened.run.state.is_final:
-            self._read()
+            self.refresh_data()
         self._draw_note()
 
-    def _read(self) -> None:
+    def refresh_data(self) -> None:
+        """Read what is new."""
         run_id, opened = self._run_id, self._opened
         if run_id is None:
             return
@@ -98,7 +95,7 @@ class LogPane(Pane):
         self.view.show(log.search.rows, log.search.hits, self._line_at)
         self._draw_note()
         if log.has_more:
-            self._read()
+            self.refresh_data()
 
     def _line_at(self, start: int) -> LogLine:
         assert self._opened
