@@ -262,7 +262,7 @@ def test_an_alert_is_opened_once_however_often_its_cause_is_seen(stage: Stage) -
     for _ in range(3):
         with stage.database.write() as connection:
             found = causes(task, stage, [AlertKind.LATE, AlertKind.STALE])
-            store.open_new(connection, stage.database, found, stage.now)
+            store.report(connection, stage.database, found, stage.now, counts=False)
         stage.forward(seconds=15)
     assert [alert.times for alert in every(stage)] == [1, 1]
     assert len(sent(stage)) == 2

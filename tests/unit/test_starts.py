@@ -45,7 +45,7 @@ def line(schedule: str, **fields: Any) -> Definition:
 
 def listed(of: Definition) -> list[datetime]:
     """When it starts in the span, from the plain list of its occurrences."""
-    schedule, early = occurrences.schedule_of(of.schedule, of.name), timedelta(seconds=of.jitter or 0)
+    schedule, early = occurrences.schedule_of(of), timedelta(seconds=of.jitter or 0)
     found = upcoming(schedule, zone(of.timezone), NIGHT - early - catch_up.INSTANT, until=SPAN.end)
     due = (occurrences.due_at(of, each.at) for each in found)
     return sorted(each for each in due if SPAN.begin <= each < SPAN.end)

@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import signal
 from datetime import UTC, datetime, timedelta
 
 from dcron.config.files import host_name
@@ -10,6 +9,7 @@ from dcron.errors import UsageError
 from dcron.fields.channel_kinds import OUTPUT
 from dcron.model import LAST_RUN, RunState, Task, node_name
 from dcron.policy.validation import require_command
+from dcron.presentation.humanize import signal_name
 from dcron.store.alerts.output_mail import OutputMail
 from dcron.store.claims.finishing import RunResult
 from dcron.store.runs.candidates import ClaimedRun
@@ -97,7 +97,7 @@ def _judge(result: Result, cancelled_by: str | None) -> tuple[RunState, str | No
     if result.exit_code == 0:
         return RunState.SUCCEEDED, None
     if result.signal is not None:
-        return RunState.FAILED, f"killed by {_signal_name(result.signal)}"
+        return RunState.FAILED, f"killed by {signal_name(result.signal)}"
     return RunState.FAILED, f"exit {result.exit_code}"
 
 
@@ -139,10 +139,3 @@ def _run_variables(run: ClaimedRun, node_id: str) -> dict[str, str]:
     if run.payload is not None and len(run.payload.encode()) <= LONGEST_PAYLOAD_VARIABLE:
         facts["DCRON_PAYLOAD"] = run.payload
     return facts
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

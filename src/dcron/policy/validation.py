@@ -67,7 +67,7 @@ def require_valid(task: Definition, now: datetime, before: Definition | None = N
     if before and occurrences.same_times(task, before.name, before.spec()):
         return
     if occurrences.is_timed(task) and not occurrences.fires_soon(task, now):
-        schedule = occurrences.schedule_of(task.schedule, task.name)
+        schedule = occurrences.schedule_of(task)
         require_fires(schedule, zone(task.timezone), now, occurrences.rules_of(task))
 
 
@@ -78,7 +78,7 @@ def require_runnable(task: Definition) -> None:
     """
     require_name(task.name)
     zone(task.timezone)
-    _require_sources(task, occurrences.schedule_of(task.schedule, task.name))
+    _require_sources(task, occurrences.schedule_of(task))
     _REQUIRED_CHECKS.require(task)
     _OPTIONAL_CHECKS.require(task)
     _require_command(task)
@@ -183,7 +183,7 @@ def _require_command(task: Definition) -> None:
 
 def _require_sense(task: Definition) -> None:
     """Refuse options that others leave without a meaning."""
-    schedule = occurrences.schedule_of(task.schedule, task.name)
+    schedule = occurrences.schedule_of(task)
     given = [
         FIELDS[name] for name in ("catch_up", "catch_up_window", "jitter") if FIELDS[name].is_given(task)
     ]

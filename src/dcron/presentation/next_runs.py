@@ -7,12 +7,10 @@ from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS, Definition, Task
 from dcron.policy.forecast.start_times import TaskStart, starts_of, until_ran
 from dcron.policy.starting.freezes import NEVER, FrozenTime
-from dcron.policy.starting.occurrences import rules_of
-from dcron.policy.starting.occurrences import schedule_of as policy_schedule_of
+from dcron.policy.starting.occurrences import rules_of, schedule_of
 from dcron.presentation import humanize
 from dcron.presentation.emphasis import Notable, Past, Struck
 from dcron.schedule.explain import explain
-from dcron.schedule.kinds import Schedule
 from dcron.schedule.lint import advise, advise_minute, runs_often
 from dcron.schedule.next_run import ClockTransition, Occurrence, upcoming
 from dcron.schedule.next_run import clock_transitions as schedule_clock_changes
@@ -24,11 +22,6 @@ SKIPPED_SHOWN = 2
 _TIMES_DEPEND_ON = (*TIMES_FIELDS, "except_calendar", "only_calendar")
 """The fields that the coming runs, and the warnings about a schedule, depend on."""
 LOCAL_CELLS = len("Sun 2026-11-22 02:30:00 CEST +01:00")
-
-
-def schedule_of(task: Definition) -> Schedule:
-    """Return the task's schedule. Raises ScheduleError."""
-    return policy_schedule_of(task.schedule, task.name)
 
 
 def explanation(task: Definition) -> str:

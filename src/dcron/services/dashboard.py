@@ -502,7 +502,7 @@ def _explained(row: TaskRow, now: datetime, frozen: FrozenTime) -> tuple[str, li
     """Return the schedule in words, and its next starts."""
     task, settled_until = row.task, row.settled_until(now)
     try:
-        schedule = occurrences.schedule_of(task.schedule, task.name)
+        schedule = occurrences.schedule_of(task)
         explanation = explain(schedule, zone(task.timezone))
         is_coming = schedule.timed and task.enabled
         starts = starts_of(task, now, settled_until=settled_until, frozen=frozen)

@@ -32,7 +32,7 @@ def print_warnings(task: Definition, now: datetime, rules: "Rules | None" = None
     messages = [message for _, message in warnings]
     changes = (
         []
-        if is_steady(presentation.next_runs.schedule_of(task))
+        if is_steady(policy.starting.occurrences.schedule_of(task))
         else presentation.next_runs.clock_changes(task, now, rules)
     )
     print_clock_changes(each for each in changes if not any(each.text in message for message in messages))

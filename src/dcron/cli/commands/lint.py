@@ -161,7 +161,7 @@ def _of_order(tasks: Sequence[Definition]) -> Iterator[LintWarning]:
     graph: dict[str, Sequence[str]] = {}
     for task in tasks:
         try:
-            graph[task.name] = policy.starting.occurrences.schedule_of(task.schedule, task.name).after
+            graph[task.name] = policy.starting.occurrences.schedule_of(task).after
         except UsageError:  # reported for the task itself
             graph[task.name] = ()
     for name, earlier in graph.items():
@@ -214,7 +214,7 @@ def _advice(task: Definition, now: datetime) -> "list[Advice]":
     from dcron.schedule.lint import advise
 
     return advise(
-        policy.starting.occurrences.schedule_of(task.schedule, task.name),
+        policy.starting.occurrences.schedule_of(task),
         zone(task.timezone),
         now,
         policy.starting.occurrences.rules_of(task),

@@ -126,7 +126,7 @@ class Subject:
 
         task = self.task
         if not isinstance(task, Task):
-            return [_HASHED] if is_hashed(presentation.next_runs.schedule_of(task)) else []
+            return [_HASHED] if is_hashed(policy.starting.occurrences.schedule_of(task)) else []
         remarks = []
         if not task.enabled:
             here = zone(own_zone())
@@ -249,7 +249,7 @@ def _clock_changes(
 
     shown = [start.occurrence for start in found]
     return clock_transitions(
-        presentation.next_runs.schedule_of(task), zone(task.timezone), after, rules, shown=shown
+        policy.starting.occurrences.schedule_of(task), zone(task.timezone), after, rules, shown=shown
     )
 
 
@@ -320,7 +320,7 @@ def _noted(
 def _why_none(task: Definition) -> str:
     return (
         ""
-        if presentation.next_runs.schedule_of(task).timed
+        if policy.starting.occurrences.schedule_of(task).timed
         else f": it runs {presentation.next_runs.explanation(task)}"
     )
 

@@ -14,7 +14,7 @@ from dcron.model import Definition, Task
 from dcron.policy.forecast.start_times import Minutes, TaskStart, merged, minute_of, starts_of
 from dcron.policy.starting import catch_up, occurrences
 from dcron.policy.starting.freezes import NEVER, FrozenTime
-from dcron.presentation import humanize, next_runs
+from dcron.presentation import humanize
 from dcron.presentation.emphasis import Notable, Past, Struck
 from dcron.presentation.frozen_starts import FrozenRest, fold_frozen
 from dcron.schedule.kinds import Schedule
@@ -145,7 +145,7 @@ def _readable(tasks: Iterable[Definition]) -> Iterator[tuple[str, Schedule, Any,
         try:
             yield (
                 task.name,
-                next_runs.schedule_of(task),
+                occurrences.schedule_of(task),
                 zone(task.timezone),
                 partial(occurrences.due_at, task),
             )

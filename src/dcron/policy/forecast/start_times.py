@@ -54,7 +54,7 @@ def starts_of(
     `settled_until` do not start any more, whatever their jitter: they have run, or came before the task.
     Raises UsageError.
     """
-    schedule, here = occurrences.schedule_of(task.schedule, task.name), zone(task.timezone)
+    schedule, here = occurrences.schedule_of(task), zone(task.timezone)
     early = after - timedelta(seconds=task.jitter or 0)
     if settled_until is not None:
         early = max(early, min(settled_until, after))
@@ -117,7 +117,7 @@ def until_ran(found: Iterable[TaskStart], count: int) -> Iterator[TaskStart]:
 
 def allowed_occurrences(task: Definition, after: datetime, until: datetime) -> Sequence[datetime]:
     """Return the occurrences after `after`, up to `until`, that no calendar excludes. Raises UsageError."""
-    schedule, here = occurrences.schedule_of(task.schedule, task.name), zone(task.timezone)
+    schedule, here = occurrences.schedule_of(task), zone(task.timezone)
     return _allowed(schedule, here, occurrences.rules_of(task), after, until)
 
 
@@ -176,7 +176,7 @@ def minutes_of(task: Definition, begin: datetime, end: datetime, frozen: FrozenT
 
 
 def _minutes_of(task: Definition, begin: datetime, end: datetime) -> Sequence[int]:
-    schedule, here = occurrences.schedule_of(task.schedule, task.name), zone(task.timezone)
+    schedule, here = occurrences.schedule_of(task), zone(task.timezone)
     rules = occurrences.rules_of(task)
     if not task.jitter:
         return _minutes(schedule, here, rules, begin, end)
@@ -245,7 +245,7 @@ def filled(
     task: Definition, span: StartSpan, paused_until: datetime | None = None, frozen: FrozenTime = NEVER
 ) -> Sequence[Filled]:
     """Return what the task does in each cell, with its jitter. Raises UsageError."""
-    schedule, name = occurrences.schedule_of(task.schedule, task.name), task.name if task.jitter else ""
+    schedule, name = occurrences.schedule_of(task), task.name if task.jitter else ""
     cells = _filled(schedule, task.timezone, occurrences.rules_of(task), name, task.jitter, span)
     if frozen:
         cells = [_without(cell, [each for each in cell.starts if not frozen.at(each)]) for cell in cells]

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from dcron.model import Definition
 from dcron.policy.starting import occurrences
 from dcron.policy.starting.catch_up import INSTANT
-from dcron.schedule.kinds import Schedule
 from dcron.schedule.next_run import clock_transitions
 from dcron.schedule.zones import zone
 
@@ -13,14 +12,9 @@ _LONGEST_BACK = timedelta(days=50 * 366)
 _SECOND = timedelta(seconds=1)
 
 
-def schedule_of(task: Definition) -> Schedule:
-    """Return the task's schedule. Raises ScheduleError."""
-    return occurrences.schedule_of(task.schedule, task.name)
-
-
 def occurs(task: Definition, at: datetime) -> bool:
     """Return whether the task has an occurrence at this time. Raises ScheduleError or ZoneError."""
-    return schedule_of(task).timed and occurrences.next_occurrence(task, at - INSTANT) == at
+    return occurrences.schedule_of(task).timed and occurrences.next_occurrence(task, at - INSTANT) == at
 
 
 def occurrences_between(task: Definition, first: datetime, end: datetime, limit: int) -> list[datetime]:
@@ -29,7 +23,7 @@ def occurrences_between(task: Definition, first: datetime, end: datetime, limit:
     A task without times of its own has none. Raises ScheduleError or ZoneError.
     """
     found: list[datetime] = []
-    if not schedule_of(task).timed:
+    if not occurrences.schedule_of(task).timed:
         return found
     following = occurrences.next_occurrence(task, first - INSTANT)
     while following and following < end and len(found) < limit:
@@ -67,7 +61,7 @@ def clock_change_at(task: Definition, at: datetime) -> str | None:
     """
     here = zone(task.timezone)
     near = clock_transitions(
-        schedule_of(task), here, at - timedelta(days=1), occurrences.rules_of(task), count=1
+        occurrences.schedule_of(task), here, at - timedelta(days=1), occurrences.rules_of(task), count=1
     )
     change = next(iter(near), None)
     if change is None or change.at > at or at - change.at > timedelta(days=1):

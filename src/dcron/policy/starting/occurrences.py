@@ -26,7 +26,12 @@ _STILL_NONE = timedelta(days=1)
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def schedule_of(text: str, name: str) -> Schedule:
+def schedule_of(task: Definition) -> Schedule:
+    """Return the task's schedule. Raises ScheduleError."""
+    return schedule_from(task.schedule, task.name)
+
+
+def schedule_from(text: str, name: str) -> Schedule:
     """Return the schedule, parsed for the task of this name. Raises ScheduleError."""
     return _read_schedule(text, name if _has_hash(text) else "")
 
@@ -234,25 +239,25 @@ def fraction(seed: str) -> float:
 
 def is_timed(task: Definition) -> bool:
     """Return whether the clock decides when the task runs; it does not for `@reboot`."""
-    return schedule_of(task.schedule, task.name).timed
+    return schedule_of(task).timed
 
 
 def delay_of(task: Definition) -> timedelta | None:
     """Return how long after the end of one run the next is due; None when its schedule is no `@delay`."""
-    seconds = schedule_of(task.schedule, task.name).delay
+    seconds = schedule_of(task).delay
     return None if seconds is None else timedelta(seconds=seconds)
 
 
 def sources_of(task: Definition) -> list[tuple[str, str]]:
     """Return what else starts the task: kind (event or task) and name of each."""
-    schedule = schedule_of(task.schedule, task.name)
+    schedule = schedule_of(task)
     events = [("event", schedule.event)] if schedule.event else []
     return events + [("task", name) for name in schedule.after]
 
 
 def starts_with_node(task: Definition) -> bool:
     """Return whether the task runs when a node starts."""
-    return schedule_of(task.schedule, task.name).reboot
+    return schedule_of(task).reboot
 
 
 def same_times(task: Definition, name: str, spec: Mapping[str, Any]) -> bool:

@@ -34,7 +34,7 @@ def problem_of(
     `graphs` caches the dependency graphs that were read, by task name: reading a long chain again for each of
     its tasks would take minutes.
     """
-    earlier = occurrences.schedule_of(task.schedule, task.name).after
+    earlier = occurrences.schedule_of(task).after
     found = {task.name: task for task in tasks.by_names(connection, earlier)}
     for name in earlier:
         if name not in found:
@@ -71,6 +71,6 @@ def _affects(before: Definition | None, after: Definition | None) -> bool:
     if after is None or (before and before.name != after.name) or after.every_node:
         return True
     try:
-        return bool(occurrences.schedule_of(after.schedule, after.name).after)
+        return bool(occurrences.schedule_of(after).after)
     except ScheduleError:  # the writer of the task refuses it for this
         return False

@@ -47,7 +47,7 @@ def upstream_of(task: Definition | None) -> Sequence[str]:
     if task is None:
         return ()
     try:
-        return occurrences.schedule_of(task.schedule, task.name).after
+        return occurrences.schedule_of(task).after
     except ScheduleError:  # a task of the crontab whose schedule was written with plain SQL
         return ()
 

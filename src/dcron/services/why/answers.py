@@ -11,7 +11,8 @@ from dcron.model import Definition, Run, RunState, Trigger
 from dcron.policy.alert_facts import AlertFacts
 from dcron.policy.starting import occurrences
 from dcron.policy.starting.catch_up import INSTANT
-from dcron.policy.starting.near import previous_occurrence, schedule_of
+from dcron.policy.starting.near import previous_occurrence
+from dcron.policy.starting.occurrences import schedule_of
 from dcron.presentation import alerts, blame
 from dcron.presentation.why import Cause
 from dcron.schedule.next_run import clock_transitions

@@ -14,7 +14,8 @@ from dcron.model import Definition, Node, NodeState, Run, RunState, Task, Trigge
 from dcron.policy.history import RecordedChange, TaskHistory, state_of
 from dcron.policy.starting.catch_up import INSTANT
 from dcron.policy.starting.freezes import FrozenTime
-from dcron.policy.starting.near import occurrences_between, schedule_of
+from dcron.policy.starting.near import occurrences_between
+from dcron.policy.starting.occurrences import schedule_of
 from dcron.presentation.why import Cause, Clock
 from dcron.schedule.kinds import Schedule
 from dcron.schedule.zones import zone

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from dcron.model import Definition, Run, RunState
 from dcron.policy.starting.dependencies import roots
-from dcron.policy.starting.near import schedule_of
+from dcron.policy.starting.occurrences import schedule_of
 from dcron.presentation.why import Cause
 from dcron.schedule.explain import explain as in_words
 from dcron.services.why import runs

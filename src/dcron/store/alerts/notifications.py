@@ -36,7 +36,6 @@ from sqlalchemy import (
 
 from dcron.config.channels import MAIL_PREFIX, MAILTO
 from dcron.database import Database
-from dcron.errors import ROW_ERRORS, UsageError
 from dcron.fields.kinds import NONE
 from dcron.model import Notification, NotificationKind
 from dcron.policy.starting import retries
@@ -241,17 +240,8 @@ def release(connection: Connection, claim: Claim) -> None:
 
 def pause(connection: Connection) -> float:
     """Return the shortest time between two messages by one channel, in seconds."""
-    value = _setting(connection, "notify.pause")
+    value = settings.read(connection, SETTINGS["notify.pause"])
     return DEFAULT_PAUSE if value is None else float(value)
-
-
-def _setting(connection: Connection, name: str) -> Any:
-    """Return the value of a setting; None if it is not set, or if its row was damaged by hand."""
-    stored = settings.by_name(connection, name)
-    try:
-        return None if stored is None else SETTINGS[name].read(stored.value)
-    except (*ROW_ERRORS, UsageError):
-        return None
 
 
 def give_up(
@@ -268,7 +258,7 @@ def give_up(
     ids = old.order_by(rows.channel, rows.due_at).limit(MOST_GROUPED).scalar_subquery()
     gone = update(notifications).where(rows.id.in_(ids)).values(gave_up_at=now, **_FREE)
     given_up = [from_row(row) for row in connection.execute(gone.returning(*COLUMNS))]
-    fallback = _setting(connection, "notify.fallback") if given_up else None
+    fallback = settings.read(connection, SETTINGS["notify.fallback"]) if given_up else None
     if fallback not in (None, NONE):
         copies = [_copy(row, fallback, now) for row in given_up if row.channel != fallback]
         if copies:

@@ -83,7 +83,9 @@ class Cause:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of_task(cls, kind: AlertKind, task: Task, at: datetime, rules: Rules, **facts: Any) -> "Cause":
+    def of_task(
+        cls, kind: AlertKind, task: "Task | Row[Any]", at: datetime, rules: Rules, **facts: Any
+    ) -> "Cause":
         """Return a cause that concerns a task."""
         return cls(kind, task_subject(task.id), at, rules, task.id, task.name, **facts)
 
@@ -91,16 +93,6 @@ class Cause:
 def read_settings(connection: Connection) -> dict[str, Any]:
     """Return the settings from which rules are made, by name."""
     return {each.name: each.value for each in settings.every(connection)}
-
-
-def report(connection: Connection, database: Database, causes: Sequence[Cause], now: datetime) -> list[int]:
-    """Open an alert for each cause, or count it with the one that is open. Return the ids of new ones."""
-    return _write(connection, database, causes, now, counts=True)
-
-
-def open_new(connection: Connection, database: Database, causes: Sequence[Cause], now: datetime) -> list[int]:
-    """Open an alert for each cause that has none open. Return their ids."""
-    return _write(connection, database, causes, now, counts=False)
 
 
 _CAUSES = Columns(
@@ -119,9 +111,13 @@ _CAUSES = Columns(
 )
 
 
-def _write(
-    connection: Connection, database: Database, causes: Sequence[Cause], now: datetime, *, counts: bool
+def report(
+    connection: Connection, database: Database, causes: Sequence[Cause], now: datetime, *, counts: bool = True
 ) -> list[int]:
+    """Open an alert for each cause that has none open. Return their ids.
+
+    A cause is counted by the alert that is open, unless `counts` is False.
+    """
     of_subject: dict[tuple[str, str], list[Cause]] = {}
     for cause in causes:
         of_subject.setdefault((cause.kind.value, cause.subject), []).append(cause)

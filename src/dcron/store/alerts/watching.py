@@ -46,7 +46,7 @@ from dcron.model import (
     Trigger,
 )
 from dcron.policy.conditions.database import problem_of_disk, problem_of_transaction, problems_of_jobs
-from dcron.policy.conditions.rules import Rules, bounds_of, learned_bounds, task_subject
+from dcron.policy.conditions.rules import Rules, bounds_of, learned_bounds
 from dcron.policy.conditions.runs import is_missed, is_too_long
 from dcron.policy.conditions.situation import OF_RULES, Situation
 from dcron.policy.conditions.thresholds import UNSERVED_AFTER
@@ -113,7 +113,7 @@ class Watch:
             with database.write() as connection:
                 now = database.now(connection)
                 hold.renew(connection, now, position)
-                done["opened"] = len(store_alerts.open_new(connection, database, causes, now))
+                done["opened"] = len(store_alerts.report(connection, database, causes, now, counts=False))
                 done["closed"] = _close(connection, database, over, look.situation, now)
                 _remind(connection, reminders, look.situation, now)
                 # No node has these channels: one that has them gives up by itself.
@@ -195,8 +195,7 @@ class Look:
     def _about(self, kind: AlertKind, row: Row[Any], facts: Mapping[str, Any]) -> Cause:
         """Return the cause of an alert about the task of this row, and its run if it has one."""
         run_id, rules = getattr(row, "run_id", None), self.situation.rules(row)
-        subject, now = task_subject(row.id), self.situation.now
-        return Cause(kind, subject, now, rules, row.id, row.name, run_id, facts=facts)
+        return Cause.of_task(kind, row, self.situation.now, rules, run_id=run_id, facts=facts)
 
     def _go_on(self, name: str, place: Any) -> None:
         """Let the next look read this kind of rows from here on."""

@@ -21,7 +21,6 @@ from sqlalchemy import (
 
 from dcron.config.channels import MAIL_PREFIX, MAILTO
 from dcron.database import Database
-from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import Freeze, Node, NodeState, Queue, RunState
 from dcron.policy.channels import is_mail
 from dcron.policy.conditions import tasks as conditions
@@ -140,7 +139,8 @@ def read(connection: Connection, database: Database) -> ClusterFigures:
     now = database.now(connection)
     living = nodes.listing(connection, now)
     tasks = _count_tasks(connection)
-    of_tasks = _tasks(connection, _most_tasks(connection))
+    most = settings.read(connection, MONITOR_TASKS)
+    of_tasks = _tasks(connection, int(MONITOR_TASKS.unset if most is None else most))
     left_out = sum(tasks.values()) - len(of_tasks)
     unblocked, *first_due = connection.execute(_UNBLOCKED).one()
     frozen = freezes.past_and_coming(connection)
@@ -172,7 +172,7 @@ def read(connection: Connection, database: Database) -> ClusterFigures:
         maintenance=[MaintenanceFigures(**row) for row in connection.execute(_MAINTENANCE).mappings()],
         channels=_backlogs(connection, living),
         of_tasks=of_tasks,
-        label_keys=_label_keys(connection),
+        label_keys=settings.read(connection, MONITOR_LABELS) or [],
         tasks_left_out=max(0, left_out),
     )
 
@@ -272,24 +272,6 @@ def unserved_names(connection: Connection, living: Sequence[Node], now: datetime
 def _unserved_lanes(connection: Connection, living: Sequence[Node], now: datetime) -> list[str]:
     fleet = [node for node in living if node.alive_until >= now]
     return list(conditions.unserved((head.lane for head in planning.all_heads(connection)), fleet))
-
-
-def _most_tasks(connection: Connection) -> int:
-    """Return how many tasks get figures of their own: the default if the stored value is unusable."""
-    stored = settings.by_name(connection, MONITOR_TASKS.name)
-    try:
-        return int(MONITOR_TASKS.read(MONITOR_TASKS.unset if stored is None else stored.value))
-    except (UsageError, *ROW_ERRORS):
-        return int(MONITOR_TASKS.unset)
-
-
-def _label_keys(connection: Connection) -> list[str]:
-    """Return the labels that are shown: none if the stored value is unusable."""
-    stored = settings.by_name(connection, MONITOR_LABELS.name)
-    try:
-        return [] if stored is None else list(MONITOR_LABELS.read(stored.value))
-    except (UsageError, *ROW_ERRORS):
-        return []
 
 
 def _tasks(connection: Connection, most: int) -> list[TaskFigures]:

@@ -6,8 +6,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select
 
+from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import StoredSetting
 from dcron.schema.tables import settings
+from dcron.settings.registry import Setting
 from dcron.store import upsert
 from dcron.values.unreadable import Unreadable
 
@@ -45,6 +47,15 @@ def by_name(connection: Connection, name: str) -> StoredSetting | None:
     """Return the setting of this name; None while it is not set."""
     row = connection.execute(select(*COLUMNS).where(settings.c.name == name)).first()
     return _from(row) if row else None
+
+
+def read(connection: Connection, setting: Setting) -> Any:
+    """Return the value of a setting; None if it is not set, or if its row was damaged by hand."""
+    stored = by_name(connection, setting.name)
+    try:
+        return None if stored is None else setting.read(stored.value)
+    except (*ROW_ERRORS, UsageError):
+        return None
 
 
 def is_of(name: str) -> ColumnElement[bool]:

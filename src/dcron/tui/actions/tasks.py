@@ -160,7 +160,7 @@ def _downstream_first(tasks: Sequence[Task]) -> list[Task]:
 
 def _upstream(task: Task) -> Sequence[str]:
     try:
-        return occurrences.schedule_of(task.schedule, task.name).after
+        return occurrences.schedule_of(task).after
     except ScheduleError:  # nothing can wait by a schedule that cannot be read
         return ()
 

@@ -14,6 +14,7 @@ from dcron.errors import UsageError
 from dcron.fields import FIELDS, Field
 from dcron.model import REQUIRED_FIELDS, Definition, Task
 from dcron.policy.forecast.start_load import OtherStarts, start_load
+from dcron.policy.starting import occurrences
 from dcron.policy.validation import require_valid
 from dcron.presentation import next_runs
 from dcron.schedule.zones import zone
@@ -80,7 +81,7 @@ def check(state: FormState, now: datetime) -> Checked:
     if not {"schedule", "timezone"} & errors.keys():
         try:
             found = preview(task, state.calendars, now)
-            if state.others is not None and next_runs.schedule_of(task).timed:
+            if state.others is not None and occurrences.schedule_of(task).timed:
                 load = load_lines(start_load(task, state.others), zone(task.timezone))
         except UsageError as error:
             errors.setdefault(error.field or GENERAL, str(error))

@@ -7,7 +7,7 @@ from typing import Any
 from dcron.errors import UsageError
 from dcron.fields import FIELDS, Field
 from dcron.model import Definition
-from dcron.policy.starting.occurrences import schedule_of
+from dcron.policy.starting.occurrences import schedule_from
 from dcron.values import text_input
 
 SHELL, WORDS = "shell", "words"
@@ -33,7 +33,7 @@ def read(field: Field, texts: Texts) -> Any:
         case "argv":
             return text
         case "schedule":
-            schedule_of(text, texts["name"])
+            schedule_from(text, texts["name"])
             return text
         case "stdin":
             return text_or_file(text, field.option)

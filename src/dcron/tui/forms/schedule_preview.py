@@ -42,7 +42,7 @@ class SchedulePreview:
 def preview(definition: Definition, calendars: Calendars, now: datetime) -> SchedulePreview:
     """Return the preview of the schedule. Raises UsageError if it cannot be read."""
     rules = rules_of(definition, calendars)
-    timed = next_runs.schedule_of(definition).timed
+    timed = occurrences.schedule_of(definition).timed
     found = next_runs.starts(definition, now, rules, count=COUNT, settled_until=now) if timed else iter(())
     return SchedulePreview(
         next_runs.explanation(definition),
