@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 LAST_RUN = 2**63 - 1
 """The highest id that a run can have in either database."""
@@ -268,6 +268,62 @@ SPEC_DEFAULTS: Mapping[str, Any] = {each.name: _default(each) for each in fields
 _SPEC_DEFAULTS = [(name, SPEC_DEFAULTS[name]) for name in SPEC_FIELDS]
 
 
+class Ownership(NamedTuple):
+    """The columns of a task that say whose it is."""
+
+    source: str | None = None
+    applied: str | None = None
+
+
+UNOWNED = Ownership()
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A pause, as a change has it."""
+
+    reason: str | None = None
+    by: str | None = None
+    at: datetime | None = None
+    until: datetime | None = None
+
+    def is_like(self, other: "Pause | None") -> bool:
+        """Return whether the other pause has the same reason and end; who began it when does not count."""
+        return other is not None and (self.reason, self.until) == (other.reason, other.until)
+
+
+@dataclass(frozen=True)
+class TaskState:
+    """A task before or after a change: all that a person has decided about it."""
+
+    definition: Definition
+    pause: Pause | None = None
+    """None: it was not paused."""
+    once: bool = False
+    ownership: Ownership = UNOWNED
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of a task beside its definition."""
+        pause = self.pause or Pause()
+        return {
+            "once": self.once,
+            **self.ownership._asdict(),
+            "enabled": self.pause is None,
+            "paused_reason": pause.reason,
+            "paused_by": pause.by,
+            "paused_at": pause.at,
+            "paused_until": pause.until,
+        }
+
+    def is_like(self, other: "TaskState | None", *, owned_alike: bool = True) -> bool:
+        """Return whether the other state is the same; with `owned_alike`, also whose the task is."""
+        if other is None or self.definition != other.definition or self.once != other.once:
+            return False
+        if owned_alike and self.ownership != other.ownership:
+            return False
+        return self.pause.is_like(other.pause) if self.pause else other.pause is None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task(Definition):
     """A task in the crontab."""
@@ -298,6 +354,15 @@ class Task(Definition):
     def definition(self) -> Definition:
         """Return the task as a person wrote it."""
         return Definition(**{name: getattr(self, name) for name in DEFINITION_FIELDS})
+
+    def ownership(self) -> Ownership:
+        """Return the columns that say whose it is."""
+        return Ownership(self.source, self.applied)
+
+    def state(self) -> TaskState:
+        """Return all that a person has decided about it."""
+        pause = Pause(self.paused_reason, self.paused_by, self.paused_at, self.paused_until)
+        return TaskState(self.definition(), None if self.enabled else pause, self.once, self.ownership())
 
 
 @dataclass(frozen=True, kw_only=True)

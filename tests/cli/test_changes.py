@@ -41,7 +41,7 @@ def test_a_restore_that_changes_nothing(sqlite: Dcron, file: str) -> None:
     sqlite.done("import", file)
     text = sqlite.done("dump").out.encode()
     again = sqlite.done("restore", "-", "--json", stdin=text).json
-    none = {"added": [], "changed": [], "unchanged": []}
+    none: dict[str, list[str]] = {"added": [], "changed": [], "unchanged": []}
     assert again["tasks"] == none | {"unchanged": ["backup"]}
     assert [again[kind] for kind in ("settings", "calendars", "queues")] == [none] * 3
     assert (again["not_started"], again["suspended"], again["dry_run"]) == ([], {}, False)

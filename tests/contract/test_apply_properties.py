@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dcron.errors import DcronError
-from dcron.model import Definition, Task
-from dcron.policy.history import TaskState, state_of
+from dcron.model import Definition, Task, TaskState
 from dcron.policy.ownership import Permissions, is_drifted
 from dcron.services.changes.applied import Apply, Request
 from dcron.services.history import History
@@ -60,7 +59,7 @@ ACTS = st.one_of(
 
 
 def states(stage: Stage) -> dict[int, TaskState]:
-    return {task.id: state_of(task) for task in stage.crontab.tasks()}
+    return {task.id: task.state() for task in stage.crontab.tasks()}
 
 
 def act_by_hand(stage: Stage, verb: str, *given: Any) -> None:

@@ -10,12 +10,13 @@ from dcron.model import Definition, Task
 from dcron.policy.ownership import Permissions
 from dcron.services.bulk_edit import BulkEdit
 from dcron.services.changes.applied import Apply, Request
+from dcron.services.changes.changeset import ALONE, Change, edited, paused
 from dcron.services.changes.restored import DumpService
-from dcron.services.changes.selected import Bulk, BulkResult
 from dcron.services.crontab import Crontab
 from dcron.services.settings import SharedSettings
 from dcron.services.undo import Undo
 from dcron.sources import Place, SourceTask
+from dcron.sources.dump import DumpedTask
 from dcron.tui.forms import saving
 from tests.contract.test_crontab import change_log, other
 from tests.support.stage import Stage, definition
@@ -27,7 +28,9 @@ Prepare = Callable[[Crontab, Task], Write]
 
 
 def _source(*definitions: Definition, **was: str) -> list[SourceTask]:
-    return [SourceTask(each, Place("f", line), was.get(each.name)) for line, each in enumerate(definitions, 1)]
+    return [
+        SourceTask(each, Place("f", line), was.get(each.name)) for line, each in enumerate(definitions, 1)
+    ]
 
 
 def _changed(task: Task) -> Definition:
@@ -55,8 +58,8 @@ def _edit(crontab: Crontab, task: Task) -> Write:
 def _restore(crontab: Crontab, task: Task) -> Write:
     service = DumpService(crontab)
     dump = service.dump()
-    wanted = replace(dump.tasks[task.name], definition=_changed(task))
-    dump = replace(dump, tasks={task.name: wanted})
+    wanted = replace(dump.tasks[task.name].state, definition=_changed(task))
+    dump = replace(dump, tasks={task.name: DumpedTask(state=wanted)})
     agreed = service.compare(dump)
     return lambda: service.apply(dump, agreed)
 
@@ -69,10 +72,8 @@ def _undo(crontab: Crontab, task: Task) -> Write:
     return lambda: service.undo(found)
 
 
-def _done(result: BulkResult[Task]) -> None:
-    """Raise why a task was left alone."""
-    for error in result.left.values():
-        raise error
+def _alone(crontab: Crontab, change: Change) -> Write:
+    return lambda: crontab.change([change], ALONE).require_all()
 
 
 def _form(crontab: Crontab, task: Task) -> Write:
@@ -85,9 +86,9 @@ ACTS: dict[str, Prepare] = {
     "edit": _edit,
     "restore": _restore,
     "undo": _undo,
-    "set -l": lambda crontab, task: lambda: _done(Bulk(crontab).edit([(task, {"command": "changed"})])),
-    "rm -l": lambda crontab, task: lambda: _done(Bulk(crontab).remove([task])),
-    "pause -l": lambda crontab, task: lambda: _done(Bulk(crontab).pause([(task, None)])),
+    "set -l": lambda crontab, task: _alone(crontab, edited(task, {"command": "changed"})),
+    "rm -l": lambda crontab, task: _alone(crontab, Change(task, None)),
+    "pause -l": lambda crontab, task: _alone(crontab, paused(task, None, None, crontab.actor)),
     "set": lambda crontab, task: lambda: crontab.edit(task, {"command": "changed"}),
     "rm": lambda crontab, task: lambda: crontab.remove(task),
     "pause": lambda crontab, task: lambda: crontab.pause(task),
@@ -105,7 +106,7 @@ def _task(stage: Stage) -> Task:
 
 def _owned(stage: Stage) -> Task:
     """The same of a source."""
-    stage.set_line(_task(stage).id, source=SHOP)
+    stage.set_task(_task(stage).id, source=SHOP)
     wanted = definition("a", command="before")
     service = Apply(stage.crontab)
     service.apply(service.check(_source(wanted), Request(SHOP, Permissions(overwrite=True))))
@@ -118,7 +119,7 @@ def test_some_acts_ask_whether_owned_tasks_may_be_changed(stage: Stage, act: str
     SharedSettings(stage.crontab).set("edits.owned", "refuse")
     with pytest.raises(Refused, match=r"a belongs to shop/cron.*edits.owned refuses"):
         ACTS[act](stage.crontab.acting(), task)()
-    assert stage.line(task.id) == task
+    assert stage.saved(task.id) == task
 
 
 @pytest.mark.parametrize("act", [act for act in ACTS if act not in ASK_THE_OWNER])
@@ -126,7 +127,7 @@ def test_other_acts_change_owned_tasks_all_the_same(stage: Stage, act: str) -> N
     task = _owned(stage)
     SharedSettings(stage.crontab).set("edits.owned", "refuse")
     ACTS[act](stage.crontab.acting(), task)()
-    assert stage.line(task.id) != task
+    assert stage.saved(task.id) != task
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -136,12 +137,15 @@ def test_a_pause_meanwhile_is_a_conflict_for_all_but_apply(stage: Stage, act: st
     paused = other(stage).pause(task, "broken disk")
     if act == "apply":
         write()
-        assert (stage.line(task.id).command, stage.line(task.id).paused_reason) == ("changed", "broken disk")
+        assert (stage.saved(task.id).command, stage.saved(task.id).paused_reason) == (
+            "changed",
+            "broken disk",
+        )
         return
     with pytest.raises(Conflict) as refused:
         write()
     assert ("bob@laptop" in str(refused.value)) == (act in NAME_WHO_WAS_FIRST)
-    assert stage.line(task.id) == paused
+    assert stage.saved(task.id) == paused
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -152,7 +156,7 @@ def test_a_change_meanwhile_is_not_lost(stage: Stage, act: str) -> None:
     with pytest.raises(Conflict) as refused:
         write()
     assert ("bob@laptop" in str(refused.value)) == (act in NAME_WHO_WAS_FIRST)
-    assert stage.line(task.id) == changed
+    assert stage.saved(task.id) == changed
 
 
 @pytest.mark.parametrize("act", [act for act in ACTS if act != "import"])
@@ -193,8 +197,8 @@ def test_a_restore_checks_no_dependencies(stage: Stage) -> None:
     stage.task("second", "@after first")
     service = DumpService(stage.crontab)
     dump = service.dump()
-    tasks = {"second": replace(dump.tasks["second"], definition=definition("second", "@after gone"))}
-    dump = replace(dump, tasks=tasks)
+    wanted = replace(dump.tasks["second"].state, definition=definition("second", "@after gone"))
+    dump = replace(dump, tasks={"second": DumpedTask(state=wanted)})
     service.apply(dump, service.compare(dump))
     assert stage.crontab.get("second").schedule == "@after gone"
 

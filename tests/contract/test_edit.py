@@ -222,6 +222,18 @@ def test_tasks_may_need_each_other_in_any_order(stage: Stage) -> None:
     assert [task.name for task in stage.crontab.tasks()] == ["z"]
 
 
+def test_a_task_is_renamed_together_with_the_name_that_another_waits_for(stage: Stage) -> None:
+    first = stage.task("first")
+    stage.task("second", "@after first")
+    draft, text = edited(stage, ("name=first", "name=begin"), ("@after first", "@after begin"))
+    apply(stage, draft, text)
+    assert (stage.crontab.get("begin").id, stage.crontab.get("second").schedule) == (first.id, "@after begin")
+    draft, text = edited(stage, ("name=begin", "name=other"))
+    with pytest.raises(BadText, match="second comes after begin") as refused:
+        editing(stage).check(draft, text)
+    assert text.split("\n")[refused.value.mistakes[0].line - 1].startswith("*/10 * * * *")
+
+
 def test_a_task_that_others_changed_or_removed_is_a_conflict_and_nothing_is_done(stage: Stage) -> None:
     tasks = {name: stage.task(name, command=f"run {name}") for name in ("a", "b", "c")}
     draft, text = edited(stage, ("*/10", "*/20"))
@@ -231,8 +243,8 @@ def test_a_task_that_others_changed_or_removed_is_a_conflict_and_nothing_is_done
     with pytest.raises(EditConflict) as refused:
         editing(stage).apply(changes)
     first, second = refused.value.overtaken
-    assert ("bob@laptop" in first.message, "set" in first.message) == (True, True)
-    assert ("removed" in second.message, second.theirs) == (True, None)
+    assert ("bob@laptop" in str(first.error), "set" in str(first.error)) == (True, True)
+    assert ("removed" in str(second.error), second.theirs) == (True, None)
     difference = "\n".join(first.difference())
     assert "-#dcron: name=a timeout=5s" in difference
     assert "+*/20 * * * * run a" in difference

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from dcron.crontabfile import write
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import RunState, Task
-from dcron.policy.history import RecordedChange, state_of
+from dcron.policy.history import RecordedChange
 from dcron.schedule.calendars import parse_calendar
 from dcron.schema.tables import changes
 from dcron.services.calendars import Calendars
@@ -394,7 +394,7 @@ def calendars_in(found: Iterable[Task]) -> dict[str, object]:
 
 def states(stage: Stage) -> dict[int, object]:
     """Return all that people have decided about the tasks, by id; who paused one when does not count."""
-    found = {task.id: state_of(task) for task in stage.crontab.tasks()}
+    found = {task.id: task.state() for task in stage.crontab.tasks()}
     return {
         task_id: (state.definition, state.pause and (state.pause.reason, state.pause.until), state.once)
         for task_id, state in found.items()

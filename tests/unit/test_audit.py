@@ -8,7 +8,7 @@ from pathlib import Path
 import dcron
 
 SERVICES = Path(dcron.__file__).parent / "services"
-RECORDS = {"audit_log", "sql_deletions", "TaskWriter", "_writer"}
+RECORDS = {"audit_log", "sql_deletions", "TaskWriter", "write_changes", "recorded_values", "_record_run"}
 """Names that write changes: the audit log itself, its finder of deletions, and the writer of tasks."""
 WITHOUT = {
     "channels.Channels.request_test": "a test message is a notification of its own",

@@ -6,8 +6,15 @@ from datetime import datetime
 from typing import Any
 
 from dcron.errors import ROW_ERRORS
-from dcron.model import DEFINITION_FIELDS, SPEC_DEFAULTS, TIMES_FIELDS, Definition, Task
-from dcron.policy.ownership import UNOWNED, Ownership, ownership_of
+from dcron.model import (
+    DEFINITION_FIELDS,
+    SPEC_DEFAULTS,
+    TIMES_FIELDS,
+    Definition,
+    Ownership,
+    Pause,
+    TaskState,
+)
 from dcron.policy.starting.catch_up import INSTANT
 
 TASK_ACTIONS = ("add", "set", "rm", "pause", "resume", "restore", "retire")
@@ -18,45 +25,6 @@ APPLIED = "applied"
 _EDITS = ("set", "restore")
 _TIMES = ("not_before", "not_after")
 _TUPLES = ("argv", *(name for name, default in SPEC_DEFAULTS.items() if isinstance(default, tuple)))
-
-
-@dataclass(frozen=True)
-class Pause:
-    """A pause, as a change has it."""
-
-    reason: str | None = None
-    by: str | None = None
-    at: datetime | None = None
-    until: datetime | None = None
-
-    def is_like(self, other: "Pause | None") -> bool:
-        """Return whether the other pause has the same reason and end; who began it when does not count."""
-        return other is not None and (self.reason, self.until) == (other.reason, other.until)
-
-
-@dataclass(frozen=True)
-class TaskState:
-    """A task before or after a change: all that a person has decided about it."""
-
-    definition: Definition
-    pause: Pause | None = None
-    """None: it was not paused."""
-    once: bool = False
-    ownership: Ownership = UNOWNED
-
-    def is_like(self, other: "TaskState | None", *, owned_alike: bool = True) -> bool:
-        """Return whether the other state is the same; with `owned_alike`, also whose the task is."""
-        if other is None or self.definition != other.definition or self.once != other.once:
-            return False
-        if owned_alike and self.ownership != other.ownership:
-            return False
-        return self.pause.is_like(other.pause) if self.pause else other.pause is None
-
-
-def state_of(task: Task) -> TaskState:
-    """Return the present state of a task."""
-    pause = Pause(task.paused_reason, task.paused_by, task.paused_at, task.paused_until)
-    return TaskState(task.definition(), None if task.enabled else pause, task.once, ownership_of(task))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from dcron.fields import FIELDS
 from dcron.model import Definition, Task
@@ -19,16 +19,6 @@ IMPORT = "import:"
 _DIGEST = "1"
 """The way in which digests are computed. They begin with it."""
 _DIGEST_LENGTH = 32
-
-
-class Ownership(NamedTuple):
-    """The columns of a task that say whose it is."""
-
-    source: str | None = None
-    applied: str | None = None
-
-
-UNOWNED = Ownership()
 
 
 class Owner(StrEnum):
@@ -130,11 +120,6 @@ def owner_of(task: Task | None, source: str, allowed: Permissions) -> Owner:
     if task.source is not None:
         return Owner.HANDED_OVER if task.source == allowed.take_from else Owner.OTHERS
     return Owner.ONE_OFF if task.once else Owner.UNOWNED
-
-
-def ownership_of(task: Task) -> Ownership:
-    """Return the columns that say whose the task is."""
-    return Ownership(task.source, task.applied)
 
 
 def is_owned(task: Task) -> bool:

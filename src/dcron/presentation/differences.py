@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dcron.crontabfile.revising import difference
-from dcron.model import DEFINITION_FIELDS, Task
-from dcron.policy.history import RecordedChange, TaskState, state_of
+from dcron.model import DEFINITION_FIELDS, Task, TaskState
+from dcron.policy.history import RecordedChange
 
 LONGEST = 1_000
 """Characters of a line in a difference."""
@@ -52,7 +52,7 @@ def of_change(change: RecordedChange, *, backwards: bool = False) -> list[str]:
 
 def pause_lines(before: Task | None, after: Task | None) -> list[str]:
     """Return the difference of the pauses of a task before and after a change."""
-    return _paused(*(state_of(task) if task else None for task in (before, after)))
+    return _paused(*(task.state() if task else None for task in (before, after)))
 
 
 def _paused(before: TaskState | None, after: TaskState | None) -> list[str]:

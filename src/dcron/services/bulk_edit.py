@@ -4,7 +4,7 @@
 the text changes are written, and only if no other user changed them since the text was made.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -13,24 +13,18 @@ from sqlalchemy import Connection
 from dcron.crontabfile import MAX_BYTES, MAX_TASKS, BadFile, CrontabFile, read
 from dcron.crontabfile.revising import greet, unmark
 from dcron.editor import TextFile
-from dcron.errors import Conflict, CrontabFileError, Refused, UsageError
+from dcron.errors import Conflict, CrontabFileError, Refused
 from dcron.model import Task
-from dcron.policy.validation import require_valid
 from dcron.schedule.effort import repeatable
-from dcron.services.changes import dependency_rules
-from dcron.services.changes.owned_tasks import require_changes_allowed
+from dcron.services.changes.changeset import Change, Overtaken, TaskChange, redefined, write_changes
 from dcron.services.changes.text_edits import (
     BadText,
     Changes,
-    ConflictingTask,
     CrontabText,
     EditConflict,
     Mistake,
-    TaskChange,
-    TaskEdit,
     edits_of,
 )
-from dcron.services.changes.writing import TaskWriter
 from dcron.services.crontab import Crontab
 from dcron.store.tasks import rows as tasks
 
@@ -87,24 +81,19 @@ class BulkEdit:
                 f"the text changes {len(edits):,} tasks, and {MOST_CHANGES:,} is the most at once:"
                 " change them in parts; `dcron import` takes in many new ones"
             )
-        return Changes(self._try(edits, text, file.lines), _notices(draft, text, file))
+        done, problems = self._write(edits, keeps=False)
+        if problems:
+            found = [Mistake(file.lines.get(name, 1), 1, problem) for name, problem in problems.items()]
+            raise BadText(text, sorted(found))
+        return Changes(done, _notices(draft, text, file))
 
-    @repeatable
     def apply(self, changes: Changes) -> None:
         """Make all changes, or none. Raises Conflict or EditConflict when another user was first."""
-        edits = [TaskEdit(each.before, each.after and each.after.definition()) for each in changes.changes]
-        with self._crontab.database.write() as connection:
-            self._guard_order(connection, edits)
-            require_changes_allowed(connection, [edit.before for edit in edits if edit.before])
-            overtaken = [
-                *self._changed_meanwhile(connection, edits),
-                *self._taken(connection, edits).values(),
-            ]
-            if overtaken:
-                raise EditConflict(overtaken)
-            _, problems = self._write_all(connection, edits)
-            if problems:  # there were none when the text was checked
-                raise Conflict("\n".join(f"{name}: {problem}" for name, problem in problems.items()))
+        edits = [
+            redefined(each.before, each.after.definition()) if each.after else Change(each.before, None)
+            for each in changes.changes
+        ]
+        self._write(edits, keeps=True)
 
     def _whole(self) -> Iterator[Task]:
         return islice((task for task in self._crontab.tasks() if not task.once), MAX_TASKS + 1)
@@ -122,85 +111,40 @@ class BulkEdit:
             raise BadText(text, [Mistake(1, 1, str(bad))]) from None
 
     @repeatable
-    def _try(self, edits: Sequence[TaskEdit], text: str, places: Mapping[str, int]) -> list[TaskChange]:
-        """Return what would change: write the tasks, read them, and roll back."""
-        with self._crontab.database.write(keeps=False) as connection, connection.begin_nested() as attempt:
-            self._guard_order(connection, edits)
-            require_changes_allowed(connection, [edit.before for edit in edits if edit.before])
-            if overtaken := self._changed_meanwhile(connection, edits):
-                raise EditConflict(overtaken)
-            taken = self._taken(connection, edits)
-            changes, problems = self._write_all(connection, edits)
-            problems |= {name: f"{each.message}; choose another name" for name, each in taken.items()}
-            if problems:
-                found = [Mistake(places.get(name, 1), 1, problem) for name, problem in problems.items()]
-                raise BadText(text, sorted(found))
-            attempt.rollback()
-        return changes
+    def _write(self, edits: Sequence[Change], *, keeps: bool) -> tuple[list[TaskChange], dict[str, str]]:
+        """Write the tasks, and roll back unless it `keeps` them; return what is wrong by name.
 
-    def _write_all(
-        self, connection: Connection, edits: Sequence[TaskEdit]
-    ) -> tuple[list[TaskChange], dict[str, str]]:
-        """Write the tasks; return the changes, and by name why other tasks were refused.
-
-        A task may need another to be added or removed first: refused edits are retried after the others.
+        Raises EditConflict, also for a name that others have taken since it was checked; and Conflict for
+        what was right when it was checked.
         """
-        writer = self._writer(connection)
-        done: dict[str, TaskChange] = {}
-        left, problems = list(edits), dict[str, str]()
-        for _ in edits:
-            left, tried, problems = [], left, {}
-            for edit in tried:
-                try:
-                    with connection.begin_nested():
-                        done[edit.name] = TaskChange(edit.before, self._write(writer, edit))
-                except (UsageError, Refused) as error:
-                    left.append(edit)
-                    problems[edit.name] = str(error)
-            if not left or len(left) == len(tried):
-                break
-        return [done[edit.name] for edit in edits if edit.name in done], problems
+        with self._crontab.database.write(keeps=keeps) as connection, connection.begin_nested() as attempt:
+            taken = _taken(connection, edits)
+            written = write_changes(
+                connection, self._crontab, [each for each in edits if each.name not in taken]
+            )
+            if written.overtaken or (keeps and taken):
+                raise EditConflict([*written.overtaken, *taken.values()])
+            names = {each.before.name: each.name for each in edits if each.before}
+            problems = {names.get(name, name): str(error) for name, error in written.problems.items()}
+            problems |= {name: f"{each.error}; choose another name" for name, each in taken.items()}
+            if problems and keeps:
+                raise Conflict("\n".join(f"{name}: {problem}" for name, problem in problems.items()))
+            if not keeps:
+                attempt.rollback()
+        return written.done, problems
 
-    def _write(self, writer: TaskWriter, edit: TaskEdit) -> Task | None:
-        if edit.definition is None:
-            assert edit.before
-            writer.remove(edit.before)
-            return None
-        require_valid(edit.definition, writer.now, edit.before)
-        if edit.before is None:
-            return writer.add(edit.definition).task
-        return writer.replace(edit.before, edit.definition)
 
-    def _writer(self, connection: Connection) -> TaskWriter:
-        return TaskWriter(connection, self._crontab.database, self._crontab.author)
-
-    def _guard_order(self, connection: Connection, edits: Sequence[TaskEdit]) -> None:
-        dependency_rules.lock_if_affected(
-            connection, self._crontab.database, ((edit.before, edit.definition) for edit in edits)
-        )
-
-    def _changed_meanwhile(self, connection: Connection, edits: Sequence[TaskEdit]) -> list[ConflictingTask]:
-        """Return the tasks that other users changed; lock the others, in the order of ids."""
-        found = []
-        for before, definition in sorted(
-            ((edit.before, edit.definition) for edit in edits if edit.before), key=lambda pair: pair[0].id
-        ):
-            tasks.lock(connection, [before.id])
-            current = tasks.by_id(connection, before.id)
-            if current is None or current.version != before.version:
-                message = str(self._writer(connection).conflict(before))
-                found.append(ConflictingTask(message, current, definition))
-        return found
-
-    def _taken(self, connection: Connection, edits: Sequence[TaskEdit]) -> dict[str, ConflictingTask]:
-        """Return the new names that other tasks have."""
-        found = {}
-        for edit in edits:
-            if edit.new_name and (other := tasks.by_name(connection, edit.new_name)):
-                who = f"{other.changed_by}, {other.changed_at:%Y-%m-%dT%H:%M:%SZ}"
-                message = f"there is a task {other.name!r} already ({who})"
-                found[edit.new_name] = ConflictingTask(message, other, edit.definition)
-        return found
+def _taken(connection: Connection, edits: Sequence[Change]) -> dict[str, Overtaken]:
+    """Return the new names that other tasks have."""
+    new = {each.name: each for each in edits if each.definition and each.old_name != each.name}
+    others = {task.name: task for task in tasks.by_names(connection, list(new))}
+    found = {}
+    for name, edit in new.items():
+        if other := others.get(name):
+            who = f"{other.changed_by}, {other.changed_at:%Y-%m-%dT%H:%M:%SZ}"
+            error = Conflict(f"there is a task {other.name!r} already ({who})")
+            found[name] = Overtaken(edit, error, other)
+    return found
 
 
 def revise(

@@ -4,22 +4,20 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dcron.errors import NotFound, Refused, UsageError
+from dcron.errors import NotFound, UsageError
 from dcron.fields.name_rules import NAME, NAME_RULE
 from dcron.model import StoredCalendar
-from dcron.presentation.humanize import first_few
 from dcron.schedule.calendars import Calendar, calendar_from_json
 from dcron.schedule.effort import TooMuchEffort, affordable
 from dcron.schedule.next_run import next_run
 from dcron.schedule.parser import parse
 from dcron.schedule.zones import zone
+from dcron.services import recorded_values
 from dcron.services.name_prefix import ENOUGH, require_exact, unique_match
 from dcron.services.service import Service
-from dcron.store import audit_log
 from dcron.store.tasks import calendars
 
 PAGE = 500
-USERS_SHOWN = 5
 MOST_USERS = 1_000_000
 MOST_DATES = 10_000
 MOST_RULES = 500
@@ -38,28 +36,12 @@ class Calendars(Service):
         take too long to evaluate.
         """
         require_reasonable(calendar)
+        wanted = {"content": calendar.to_json()}
         with self.database.write() as connection:
-            now = self.database.now(connection)
-            known = calendars.by_name(connection, calendar.name)
-            if known and known.content == calendar.to_json():
-                return True
-            calendars.put(
-                connection,
-                StoredCalendar(
-                    name=calendar.name, content=calendar.to_json(), changed_at=now, changed_by=self.actor
-                ),
-            )
-            audit_log.record_other(
-                connection,
-                now,
-                self.author,
-                "calendar",
-                "set" if known else "add",
-                calendar.name,
-                before={"content": known.content} if known else None,
-                after={"content": calendar.to_json()},
-            )
-            self.database.notify(connection)
+            known = recorded_values.present(connection, "calendar", calendar.name)
+            if known != wanted:
+                recorded_values.change(connection, self, "calendar", calendar.name, wanted)
+                self.database.notify(connection)
         return known is not None
 
     def read(self, name: str) -> Calendar:
@@ -109,7 +91,7 @@ class Calendars(Service):
         """Return all calendars in the order of names, read a page at a time."""
         return self._by_name(calendars.page, PAGE)
 
-    def users(self, name: str, limit: int | None = USERS_SHOWN + 1) -> list[str]:
+    def users(self, name: str, limit: int | None = recorded_values.USERS_SHOWN + 1) -> list[str]:
         """Return the first tasks that use the calendar, in the order of names; all if `limit` is None."""
         with self.database.read() as connection:
             return calendars.users(connection, name, MOST_USERS if limit is None else limit)
@@ -117,17 +99,8 @@ class Calendars(Service):
     def remove(self, name: str) -> None:
         """Remove the calendar. Raises NotFound, or Refused while tasks use it."""
         with self.database.write() as connection:
-            if using := calendars.users(connection, name, USERS_SHOWN + 1):
-                raise Refused(
-                    f"calendar {name} is used by {first_few(using, USERS_SHOWN)}; change these tasks first"
-                )
-            known = calendars.by_name(connection, name)
-            if known is None or not calendars.remove(connection, name):
+            if recorded_values.change(connection, self, "calendar", name, None) is None:
                 raise _missing(name)
-            now = self.database.now(connection)
-            audit_log.record_other(
-                connection, now, self.author, "calendar", "rm", name, before={"content": known.content}
-            )
 
 
 def _missing(name: str) -> NotFound:

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dcron.errors import NotFound, UsageError
 from dcron.model import Node, Queue
 from dcron.policy.validation import MOST_RUNNING, require_queue
+from dcron.services import recorded_values
 from dcron.services.name_prefix import ENOUGH, require_exact
 from dcron.services.service import Service
-from dcron.store import audit_log
 from dcron.store.nodes import rows as nodes
 from dcron.store.tasks import queues
 
@@ -47,13 +47,8 @@ class Fleet(Service):
     def _mark(self, name: str, *, draining: bool) -> list[Node]:
         found = self.find(name)
         with self.database.write() as connection:
-            now, action = self.database.now(connection), "drain" if draining else "undrain"
-            before, after = {"draining": not draining}, {"draining": draining}
             for node in found:
-                nodes.drain(connection, node.id, draining=draining)
-                audit_log.record_other(
-                    connection, now, self.author, "node", action, node.id, before=before, after=after
-                )
+                recorded_values.change(connection, self, "node", node.id, {"draining": draining})
             self.database.notify(connection)
         return found
 
@@ -74,19 +69,7 @@ class Fleet(Service):
                 " with 0 no run of the queue starts"
             )
         with self.database.write() as connection:
-            now = self.database.now(connection)
-            limits = queues.limits(connection)
-            queues.put(connection, name, max_running, now, self.actor)
-            audit_log.record_other(
-                connection,
-                now,
-                self.author,
-                "queue",
-                "set",
-                name,
-                before={"max_running": limits[name]} if name in limits else None,
-                after={"max_running": max_running},
-            )
+            recorded_values.change(connection, self, "queue", name, {"max_running": max_running})
             self.database.notify(connection)
 
 

@@ -15,6 +15,7 @@ from dcron.policy.starting.catch_up import INSTANT
 from dcron.policy.starting.freezes import FrozenTime
 from dcron.policy.starting.occurrences import is_timed, next_not_excluded
 from dcron.policy.validation import require_text
+from dcron.services import recorded_values
 from dcron.services.runs.runs import Runs
 from dcron.services.service import Service
 from dcron.store import audit_log, freezes
@@ -143,17 +144,8 @@ class Freezes(Service):
         with self.database.write() as connection:
             now = self.database.now(connection)
             found = [self._open(connection, each, now) for each in ids] or [self._only(connection, now)]
-            freezes.thaw(connection, [each.id for each in found], now, self.actor)
             for each in found:
-                audit_log.record_other(
-                    connection,
-                    now,
-                    self.author,
-                    "freeze",
-                    "thaw",
-                    freezes.name_of(each.id),
-                    before=freezes.values_of(each),
-                )
+                recorded_values.change(connection, self, "freeze", freezes.name_of(each.id), None)
             self.database.notify(connection)
             return list(filter(None, (freezes.by_id(connection, each.id) for each in found)))
 

@@ -9,8 +9,8 @@ from itertools import islice
 from sqlalchemy import Connection
 
 from dcron.errors import NotFound, UsageError
-from dcron.model import LAST_RUN, Definition, Task
-from dcron.policy.history import Pause, RecordedChange, TaskState, state_at
+from dcron.model import LAST_RUN, Definition, Task, TaskState
+from dcron.policy.history import RecordedChange, state_at
 from dcron.policy.selectors import Selector
 from dcron.policy.starting import occurrences
 from dcron.services import task_names
@@ -160,21 +160,14 @@ def _with_calendars(connection: Connection, then: Sequence[Task], at: datetime) 
 
 def _task(change: RecordedChange, state: TaskState) -> Task:
     """Return the task as it was; what a change does not record is empty."""
-    pause = state.pause or Pause()
     version = change.version or 1
     return Task(
         **vars(state.definition),
+        **state.columns(),
         id=change.task_id or 0,
         version=version,
         planned_version=version,
-        enabled=state.pause is None,
-        paused_reason=pause.reason,
-        paused_by=pause.by,
-        paused_at=pause.at,
-        paused_until=pause.until,
-        once=state.once,
         error=None,
         changed_at=change.at,
         changed_by=change.actor,
-        **state.ownership._asdict(),
     )

@@ -13,7 +13,7 @@ from dcron.errors import Conflict, NotFound, Refused
 from dcron.model import Task
 from dcron.policy.retention import Fate, seconds_of
 from dcron.policy.validation import require_text
-from dcron.services.service import Service
+from dcron.services.service import Service, find_run
 from dcron.settings.registry import labels_of
 from dcron.store import audit_log, maintenance
 from dcron.store.maintenance import Hold, HoldLost, Step
@@ -198,9 +198,7 @@ class Retention(Service):
     def hold_run(self, run_id: int, reason: str) -> Held:
         """Keep this run, until `unhold`. Raises NotFound, or Refused if it is on hold already."""
         with self.database.read() as connection:
-            run = runs.by_id(connection, run_id)
-        if run is None:
-            raise NotFound(f"there is no run {run_id}")
+            run = find_run(connection, run_id)
         return self._hold(run.task, None, run_id, reason)
 
     def unhold_task(self, name: str) -> list[Held]:

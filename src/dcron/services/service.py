@@ -1,19 +1,30 @@
 """The base of all services: a database, and the author that the audit log names."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection
 
 from dcron.database import Database
-from dcron.model import StoredCalendar, Task
+from dcron.errors import NotFound
+from dcron.model import LAST_RUN, Run, StoredCalendar, Task
 from dcron.policy.validation import require_text
+from dcron.store import audit_log
 from dcron.store.audit_log import Author
+from dcron.store.runs import rows as runs
 
 Named = TypeVar("Named", Task, StoredCalendar)
+
+
+def find_run(connection: Connection, run_id: int) -> Run:
+    """Return the run of this id. Raises NotFound."""
+    run = runs.by_id(connection, run_id) if run_id <= LAST_RUN else None
+    if run is None:
+        raise NotFound(f"there is no run {run_id}")
+    return run
 
 
 class Service:
@@ -51,6 +62,19 @@ class Service:
         """Return the time of the database's clock, in UTC."""
         with self.database.read() as connection:
             return self.database.now(connection)
+
+    def _record_run(
+        self,
+        connection: Connection,
+        action: str,
+        of: Run | Task,
+        detail: Mapping[str, Any],
+        before: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record that runs of this task, or this run, were changed: see `audit_log.record_run`."""
+        task_id, task = (of.about_task, of.task) if isinstance(of, Run) else (of.id, of.name)
+        now = self.database.now(connection)
+        audit_log.record_run(connection, now, self.author, action, task_id, task, detail, before)
 
     def _by_name(self, page: Callable[[Connection, str, int], list[Named]], size: int) -> Iterator[Named]:
         """Yield all rows in the order of names; each page of this size is a transaction of its own."""

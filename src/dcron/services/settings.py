@@ -7,6 +7,7 @@ from typing import Any
 from dcron.errors import UsageError
 from dcron.model import StoredSetting, Task
 from dcron.schedule.zones import configured_zone, machine_zone
+from dcron.services import recorded_values
 from dcron.services.service import Service
 from dcron.settings import labels as label_defaults
 from dcron.settings.registry import (
@@ -19,7 +20,6 @@ from dcron.settings.registry import (
     find,
     labels_of,
 )
-from dcron.store import audit_log
 from dcron.store.tasks import settings
 from dcron.values.unreadable import Unreadable
 
@@ -84,21 +84,14 @@ class SharedSettings(Service):
         value = setting.read(text)
         with self.database.write() as connection:
             now = self.database.now(connection)
-            before = settings.by_name(connection, setting.name)
-            settings.put(connection, setting.name, value, now, self.actor)
-            audit_log.record_setting(connection, now, self.author, setting.name, _recorded(before), value)
+            recorded_values.change(connection, self, "setting", setting.name, {"value": value})
         return SettingValue(setting, value, now, self.actor)
 
     def unset(self, name: str) -> bool:
         """Reset it to its default; return whether it was set. Raises UsageError for an unknown name."""
         name = find(name).name
         with self.database.write() as connection:
-            now = self.database.now(connection)
-            before = settings.by_name(connection, name)
-            if before:
-                settings.remove(connection, name)
-                audit_log.record_setting(connection, now, self.author, name, _recorded(before), None)
-        return before is not None
+            return recorded_values.change(connection, self, "setting", name, None) is not None
 
     def new_task_zone(self, configured: str | None) -> ChosenZone:
         """Return the zone of a new task without one; `configured` is that of the config file.
@@ -132,12 +125,6 @@ def _says_itself(task: Task, general: str) -> bool:
         return general.removeprefix(EXPECT) in task.expect
     field = "notify" if general == f"{NOTIFY}default" else general.replace(".", "_").replace("-", "_")
     return bool(getattr(task, field))
-
-
-def _recorded(stored: StoredSetting | None) -> Any:
-    """Return the value as the audit log keeps it."""
-    value = stored.value if stored else None
-    return value.text if isinstance(value, Unreadable) else value
 
 
 def _setting_value(setting: Setting, stored: StoredSetting | None) -> SettingValue:

@@ -8,27 +8,21 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from dcron.errors import Conflict, NotFound, Refused, UsageError
-from dcron.model import LAST_RUN, Definition, StoredCalendar, Task
-from dcron.policy.history import RecordedChange, TaskState, state_of
+from dcron.errors import Conflict, DcronError, NotFound, Refused, UsageError
+from dcron.model import LAST_RUN, Task, TaskState
+from dcron.policy.history import RecordedChange
 from dcron.presentation.differences import what
 from dcron.schedule.effort import repeatable
-from dcron.services import task_names
-from dcron.services.changes import dependency_rules
-from dcron.services.changes.text_edits import TaskChange
+from dcron.services import recorded_values, task_names
+from dcron.services.changes.changeset import Change, Rules, TaskChange, lock, write_changes
 from dcron.services.changes.transactions import in_transactions, rest
-from dcron.services.changes.writing import TaskWriter
 from dcron.services.history import batch_of
 from dcron.services.service import Service
-from dcron.store import audit_log, changes, freezes, sql_deletions
+from dcron.store import changes, sql_deletions
 from dcron.store.changes import ChangeFilter
-from dcron.store.nodes import rows as nodes
-from dcron.store.tasks import calendars, queues, settings
 from dcron.store.tasks import rows as tasks
 from dcron.values.lists import WaitingRuns
 
-OTHERS = ("calendar", "queue", "setting", "node", "freeze")
-"""Kinds that can be undone beside tasks."""
 BACKFILL = "backfill"
 
 
@@ -201,196 +195,114 @@ class Undo(Service):
 
     def _undo(self, found: Sequence[RecordedChange], *, force: bool, dry_run: bool) -> Undone:
         steps = list(_steps(found))
-        only_tasks = all(step.first.has_states for step in steps)
-        pages = in_transactions(steps, _states_of) if only_tasks else [steps]
+        others = [step for step in steps if not step.first.has_states]
+        wanted = self._changes([step for step in steps if step.first.has_states], force=force)
+        pages = [wanted] if others else in_transactions(wanted)
         undone = Undone([], [])
         for number, page in enumerate(pages):
             if number:
                 rest()
-            part = self._undo_page(page, force=force, dry_run=dry_run, is_alone=len(pages) == 1)
+            rules = Rules(asks_owner=False, has_dependencies=len(pages) == 1 or not dry_run)
+            part = self._undo_page(page, others, rules, force=force, dry_run=dry_run)
             undone = Undone([*undone.tasks, *part.tasks], [*undone.others, *part.others])
         if not (undone.tasks or undone.others):
             raise Refused("there is nothing to undo: all is as it was before")
         return undone
 
-    @repeatable
-    def _undo_page(self, steps: Sequence[Step], *, force: bool, dry_run: bool, is_alone: bool) -> Undone:
-        """Undo these steps in one transaction.
+    def _changes(self, steps: Sequence[Step], *, force: bool) -> list[Change]:
+        """Return the changes that undo these steps of tasks. Raises LaterChanges."""
+        with self.database.read() as connection:
+            now = self.database.now(connection)
+            found = (self._change(connection, step, now, force=force) for step in steps)
+            return [change for change in found if change]
 
-        The dependencies of a page that is tried are not checked, unless it is alone: others change them, too.
-        """
-        with self.database.write(keeps=not dry_run) as connection, connection.begin_nested() as savepoint:
-            undone = self._write(connection, steps, force=force, checks=is_alone or not dry_run)
-            if dry_run:
-                savepoint.rollback()
-        return undone
-
-    def _write(self, connection: Connection, steps: Sequence[Step], *, force: bool, checks: bool) -> Undone:
-        if any(step.first.kind == "freeze" for step in steps):
-            self.database.lock_out_starts(connection)
-        self._lock(connection, steps)
-        attempt = _Attempt(connection, self, force=force)
-        left, problems = list(steps), dict[str, UsageError | Refused]()
-        for _ in steps:
-            left, tried, problems = [], left, {}
-            for step in tried:
-                try:
-                    with connection.begin_nested():
-                        attempt.undo(step)
-                except (UsageError, Refused) as error:  # it may need another step to be done first
-                    left.append(step)
-                    problems[step.subject] = error
-            if not left or len(left) == len(tried):
-                break
-        if checks:
-            problems |= {name: Refused(text) for name, text in attempt.dependency_problems().items()}
-        if len(problems) == 1:
-            raise next(iter(problems.values()))
-        if problems:
-            raise Refused("\n".join(f"{name}: {error}" for name, error in problems.items()))
-        self.database.notify(connection)
-        return Undone(attempt.tasks, attempt.others)
-
-    def _lock(self, connection: Connection, steps: Sequence[Step]) -> None:
-        ids = sorted({step.first.task_id for step in steps if step.first.task_id is not None})
-        present = {task.id: task for task in tasks.by_ids(connection, ids)}
-        targets = [(step.first.task_id, step.first.state_before) for step in steps if step.first.has_states]
-        pairs = [
-            (present.get(task_id or 0), target.definition if target else None) for task_id, target in targets
-        ]
-        dependency_rules.lock_if_affected(connection, self.database, pairs)
-        tasks.lock(connection, ids)
-
-
-class _Attempt:
-    """Undoes steps in one transaction."""
-
-    def __init__(self, connection: Connection, undo: Undo, *, force: bool) -> None:
-        self.tasks: list[TaskChange] = []
-        self.others: list[RecordedChange] = []
-        self._connection = connection
-        self._undo = undo
-        self._force = force
-        self._writer = TaskWriter(connection, undo.database, undo.author, postpones=True)
-
-    def undo(self, step: Step) -> None:
-        """Restore the state before the step. Raises LaterChanges, Refused or UsageError."""
-        self._writer.undoes = step.last.id
-        if step.first.has_states:
-            if change := self._undo_task(step):
-                self.tasks.append(change)
-        elif self._undo_other(step):
-            self.others.append(step.last)
-
-    def dependency_problems(self) -> dict[str, str]:
-        """Return, by name, what would be wrong with the dependencies of these tasks."""
-        return self._writer.dependency_problems()
-
-    def _undo_task(self, step: Step) -> TaskChange | None:
+    def _change(self, connection: Connection, step: Step, now: datetime, *, force: bool) -> Change | None:
         task_id = step.last.task_id
         assert task_id is not None
-        task = tasks.by_id(self._connection, task_id)
-        present = state_of(task) if task else None
-        target = _without_past_pause(step.first.state_before, self._writer.now)
+        task = tasks.by_id(connection, task_id)
+        present = task.state() if task else None
+        target = self._target(step.first.state_before, now)
         if _is_same(present, target):
             return None
         # Earlier versions recorded the source of an adopted task as it was before.
         owned_alike = "applied" in (step.last.after or {})
-        if not self._force and not _is_same(present, step.last.state_after, owned_alike=owned_alike):
-            later = changes.of_task_after(self._connection, task_id, step.last.id)
-            raise LaterChanges(step.subject, later)
-        if target is None:
-            assert task
-            self._writer.remove(task)
-            return TaskChange(task, None)
+        if not force and not _is_same(present, step.last.state_after, owned_alike=owned_alike):
+            raise LaterChanges(step.subject, changes.of_task_after(connection, task_id, step.last.id))
+        put_back = None
         if task is None:
-            last = changes.last_of_task(self._connection, task_id)
-            version = (last.version if last else None) or 1
-            return TaskChange(None, self._writer.put_back(task_id, target, version + 1))
-        return TaskChange(task, self._writer.revert(task, target))
+            last = changes.last_of_task(connection, task_id)
+            put_back = task_id, ((last.version if last else None) or 1) + 1
+        return Change(task, target, undoes=step.last.id, put_back=put_back)
 
-    def _undo_other(self, step: Step) -> bool:
-        """Restore a calendar, a queue, a setting, a node or a freeze; return whether it was different."""
+    def _target(self, state: TaskState | None, now: datetime) -> TaskState | None:
+        """Return the state to restore: a pause begins now, and one that is over by now is left out."""
+        if state is None or state.pause is None:
+            return state
+        pause = state.pause
+        is_over = pause.until is not None and pause.until <= now
+        restored = None if is_over else replace(pause, by=pause.by or self.actor, at=None)
+        return replace(state, pause=restored)
+
+    @repeatable
+    def _undo_page(
+        self, page: Sequence[Change], others: Sequence[Step], rules: Rules, *, force: bool, dry_run: bool
+    ) -> Undone:
+        """Make these changes, and undo these steps of other things, in one transaction."""
+        with self.database.write(keeps=not dry_run) as connection, connection.begin_nested() as savepoint:
+            if any(step.first.kind == "freeze" for step in others):
+                self.database.lock_out_starts(connection)
+            lock(connection, self, page)
+            attempt = _Others(connection, self, force=force)
+            left, _ = attempt.undo(others)  # such as a calendar that is used as yet
+            written = write_changes(connection, self, page, rules)
+            for overtaken in written.overtaken:
+                raise overtaken.error
+            _, problems = attempt.undo(left)
+            _require_none(problems | written.problems)
+            self.database.notify(connection)
+            if dry_run:
+                savepoint.rollback()
+        return Undone(written.done, attempt.undone)
+
+
+def _require_none(problems: Mapping[str, DcronError]) -> None:
+    if len(problems) > 1:
+        raise Refused("\n".join(f"{name}: {error}" for name, error in problems.items()))
+    for error in problems.values():
+        raise error
+
+
+class _Others:
+    """Undoes steps of calendars, queues, settings, nodes and freezes in one transaction."""
+
+    def __init__(self, connection: Connection, undo: Undo, *, force: bool) -> None:
+        self.undone: list[RecordedChange] = []
+        self._connection = connection
+        self._undo = undo
+        self._force = force
+
+    def undo(self, steps: Sequence[Step]) -> tuple[list[Step], dict[str, DcronError]]:
+        """Restore the states before these steps; return those that cannot be undone as yet, and why."""
+        left, problems = [], dict[str, DcronError]()
+        for step in steps:
+            try:
+                with self._connection.begin_nested():
+                    self._undo_one(step)
+            except (UsageError, Refused) as error:
+                left.append(step)
+                problems[step.subject] = error
+        return left, problems
+
+    def _undo_one(self, step: Step) -> None:
         kind, name = step.first.kind, step.subject
         target = _values(step.first.before, kind, name)
-        present = _present(self._connection, kind, name)
+        present = recorded_values.present(self._connection, kind, name) or _values(None, kind, name)
         if present == target:
-            return False
+            return
         if not self._force and present != _values(step.last.after, kind, name):
             raise LaterChanges(f"{kind} {name}", ())
-        write = _WRITERS[kind]
-        write(self, name, target)
-        self._record_other(step, present, target)
-        return True
-
-    def _record_other(
-        self, step: Step, present: Mapping[str, Any] | None, target: Mapping[str, Any] | None
-    ) -> None:
-        connection, now, author = self._connection, self._writer.now, self._undo.author
-        kind, name, undoes = step.first.kind, step.subject, step.last.id
-        if kind == "setting":
-            before, after = (values and values["value"] for values in (present, target))
-            audit_log.record_setting(connection, now, author, name, before, after, undoes=undoes)
-            return
-        action = "rm" if target is None else "add" if present is None else "set"
-        if kind == "node":
-            action = "drain" if target and target["draining"] else "undrain"
-        if kind == "freeze":
-            action = "freeze" if target else "thaw"
-        audit_log.record_other(
-            connection, now, author, kind, action, name, before=present, after=target, undoes=undoes
-        )
-
-    def _write_calendar(self, name: str, values: Mapping[str, Any] | None) -> None:
-        if values is not None:
-            calendars.put(
-                self._connection,
-                StoredCalendar(
-                    name=name,
-                    content=values["content"],
-                    changed_at=self._writer.now,
-                    changed_by=self._undo.actor,
-                ),
-            )
-            return
-        if using := calendars.users(self._connection, name, 1):
-            raise Refused(f"calendar {name} is used by {using[0]}; change this task first")
-        calendars.remove(self._connection, name)
-
-    def _write_queue(self, name: str, values: Mapping[str, Any] | None) -> None:
-        assert values
-        queues.put(self._connection, name, values["max_running"], self._writer.now, self._undo.actor)
-
-    def _write_setting(self, name: str, values: Mapping[str, Any] | None) -> None:
-        if values is None:
-            settings.remove(self._connection, name)
-        else:
-            settings.put(self._connection, name, values["value"], self._writer.now, self._undo.actor)
-
-    def _write_node(self, name: str, values: Mapping[str, Any] | None) -> None:
-        if not nodes.is_alive(self._connection, name):
-            raise Refused(f"node {name} is gone")
-        nodes.drain(self._connection, name, draining=bool(values and values["draining"]))
-
-    def _write_freeze(self, name: str, values: Mapping[str, Any] | None) -> None:
-        freeze = freezes.by_name(self._connection, name)
-        if freeze is None:
-            raise Refused(f"{name} is gone")
-        if values is None:
-            freezes.thaw(self._connection, [freeze.id], self._writer.now, self._undo.actor)
-        elif freeze.until_at is not None and freeze.until_at <= self._writer.now:
-            raise Refused(f"{name} would be over by now")
-        else:
-            freezes.reopen(self._connection, freeze.id)
-
-
-_WRITERS = {
-    "calendar": _Attempt._write_calendar,
-    "queue": _Attempt._write_queue,
-    "setting": _Attempt._write_setting,
-    "node": _Attempt._write_node,
-    "freeze": _Attempt._write_freeze,
-}
+        recorded_values.change(self._connection, self._undo, kind, name, target, undoes=step.last.id)
+        self.undone.append(step.last)
 
 
 @dataclass(frozen=True)
@@ -412,12 +324,6 @@ def _last_undos(connection: Connection, found: Iterable[RecordedChange]) -> dict
             lasts[ids[undone]] = _LastUndo(undo, not lasts[ids[undone]].is_undo)
         ids = {undo.id: ids[undone] for undone, undo in undos.items()}
     return lasts
-
-
-def _states_of(step: Step) -> tuple[Definition | None, Definition | None]:
-    """Return the task as it is, and as it becomes."""
-    before, after = step.last.state_after, step.first.state_before
-    return before.definition if before else None, after.definition if after else None
 
 
 def _steps(found: Sequence[RecordedChange]) -> Iterator[Step]:
@@ -445,7 +351,7 @@ def _no_change_of_a_task(name: str, newest: RecordedChange, last: RecordedChange
 
 
 def _can_undo(change: RecordedChange) -> bool:
-    return change.has_states or change.kind in OTHERS
+    return change.has_states or change.kind in recorded_values.KINDS
 
 
 def _subject_key(change: RecordedChange) -> tuple[str, int | str]:
@@ -457,37 +363,13 @@ def _is_same(state: TaskState | None, other: TaskState | None, *, owned_alike: b
     return other is None if state is None else state.is_like(other, owned_alike=owned_alike)
 
 
-def _without_past_pause(state: TaskState | None, now: datetime) -> TaskState | None:
-    """Return the state; a pause that has ended by now is left out."""
-    if state and state.pause and state.pause.until and state.pause.until <= now:
-        return replace(state, pause=None)
-    return state
-
-
 def _values(recorded: Mapping[str, Any] | None, kind: str, name: str) -> dict[str, Any] | None:
-    """Return the values in a change as `_present` has them."""
+    """Return the values in a change as `recorded_values` has them."""
     if not recorded:
         return {"max_running": None} if kind == "queue" else None
     if kind == "setting":
         return {"value": recorded[name]}
     return {key: value for key, value in recorded.items() if key != "name"}
-
-
-def _present(connection: Connection, kind: str, name: str) -> dict[str, Any] | None:
-    """Return the present values of a calendar, queue, setting, node or freeze; None if there are none."""
-    if kind == "setting":
-        setting = settings.by_name(connection, name)
-        return {"value": setting.value} if setting else None
-    if kind == "calendar":
-        calendar = calendars.by_name(connection, name)
-        return {"content": calendar.content} if calendar else None
-    if kind == "freeze":
-        freeze = freezes.by_name(connection, name)
-        return freezes.values_of(freeze) if freeze and freeze.thawed_at is None else None
-    if kind == "queue":
-        return {"max_running": queues.limits(connection).get(name)}
-    draining = nodes.is_draining(connection, name)
-    return None if draining is None else {"draining": draining}
 
 
 def _as_option(change: RecordedChange) -> str:

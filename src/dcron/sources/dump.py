@@ -8,7 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dcron.errors import UsageError
-from dcron.model import Definition
+from dcron.model import Definition, Ownership, Pause, TaskState
 
 FORMAT = 1
 """The newest version of the file that this program reads, and the one it writes."""
@@ -19,24 +19,10 @@ _HEAD = "dcron_dump"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pause:
-    """The pause of a task: who paused it, when, until when, and why."""
-
-    reason: str | None = None
-    by: str | None = None
-    at: datetime | None = None
-    until: datetime | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class DumpedTask:
     """A task and its state, without its history."""
 
-    definition: Definition
-    once: bool = False
-    source: str | None = None
-    applied: str | None = None
-    pause: Pause | None = None
+    state: TaskState
     next: datetime | None = None
     """The scheduled time of its next run, or of one that is due; None if it has none."""
 
@@ -66,10 +52,11 @@ def write(dump: Dump) -> str:
 
 def task_json(task: DumpedTask) -> dict[str, Any]:
     """Return the task as JSON, with all fields, even those that have their defaults."""
-    values = {each.name: _json(getattr(task.definition, each.name)) for each in fields(Definition)}
-    pause = task.pause and {each.name: _json(getattr(task.pause, each.name)) for each in fields(Pause)}
-    state = {"once": task.once, "source": task.source, "applied": task.applied}
-    return {**values, **state, "pause": pause, "next": _json(task.next)}
+    state = task.state
+    values = {each.name: _json(getattr(state.definition, each.name)) for each in fields(Definition)}
+    pause = state.pause and {each.name: _json(getattr(state.pause, each.name)) for each in fields(Pause)}
+    about = {"once": state.once, **state.ownership._asdict()}
+    return {**values, **about, "pause": pause, "next": _json(task.next)}
 
 
 def read(text: str) -> Dump:
@@ -94,9 +81,9 @@ def read(text: str) -> Dump:
                 f"this is not a whole dump of dcron: its {name} are missing, or not {_kind(kind)}"
             )
     tasks = [_task(each, number) for number, each in enumerate(document["tasks"], 1)]
-    by_name = {task.definition.name: task for task in tasks}
+    by_name = {task.state.definition.name: task for task in tasks}
     if len(by_name) < len(tasks):
-        names = [task.definition.name for task in tasks]
+        names = [task.state.definition.name for task in tasks]
         twice = next(name for name in names if names.count(name) > 1)
         raise UsageError(f"this dump has the task {twice!r} twice")
     calendars = {
@@ -137,16 +124,11 @@ def _task(document: Any, number: int) -> DumpedTask:
     own = {each: value for each, value in document.items() if each in _DEFINITION}
     rest = {each: value for each, value in document.items() if each not in _DEFINITION}
     definition = _object(Definition, _DEFINITION, own, where)
-    pause = rest.pop("pause", None)
-    state = _object(_State, _STATE, rest, where)
-    return DumpedTask(
-        definition=definition,
-        once=state.once,
-        source=state.source,
-        applied=state.applied,
-        pause=None if pause is None else _object(Pause, _PAUSE, pause, f"{where}: pause"),
-        next=state.next,
-    )
+    dumped = rest.pop("pause", None)
+    pause = None if dumped is None else _object(Pause, _PAUSE, dumped, f"{where}: pause")
+    about = _object(_State, _STATE, rest, where)
+    state = TaskState(definition, pause, about.once, Ownership(about.source, about.applied))
+    return DumpedTask(state=state, next=about.next)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,6 @@ from sqlalchemy.exc import StatementError
 from dcron.errors import ROW_ERRORS
 from dcron.model import DEFINITION_FIELDS, Task
 from dcron.policy.history import BY_SQL, RecordedChange
-from dcron.policy.ownership import ownership_of
 from dcron.schema.tables import changes
 from dcron.store import changes as read
 
@@ -198,7 +197,7 @@ def _state_of(task: Task | None) -> dict[str, Any] | None:
     if task is None:
         return None
     values = {name: _text(getattr(task, name)) for name in DEFINITION_FIELDS}
-    values |= {"pause": _pause_of(task), "once": task.once, **ownership_of(task)._asdict()}
+    values |= {"pause": _pause_of(task), "once": task.once, **task.ownership()._asdict()}
     return values
 
 

@@ -107,39 +107,35 @@ def show_plan(plan: "services.changes.source_plan.Plan", now: datetime, *, reaso
 
     If `apply` refuses, which gives no reasons here, the changes are those that it would make.
     """
-    is_refused = _print_refusals(plan, reasons=reasons)
-    for each in plan.adopted[:SHOWN]:
-        before = each.before.source if each.before else None
-        console.data(f"adopted  {each.name}, which belongs to {before or 'no source'}")
-    _print_rest(plan.adopted)
-    show(
-        services.changes.text_edits.Changes([each.change for each in plan.writes if _is_defined_anew(each)]),
-        now,
-        would=is_refused and not reasons,
-    )
-    for each in plan.extra[:SHOWN]:
-        console.data(f"extra    {each.name} is not in the files; --prune removes it")
-    _print_rest(plan.extra)
-
-
-def _print_refusals(plan: "services.changes.source_plan.Plan", *, reasons: bool) -> bool:
-    """Print what cannot be applied; return whether there is anything."""
     if plan.obstacle:
-        console.data(f"refused  {plan.obstacle}")
-    for each in plan.conflicts[:SHOWN]:
-        _print_conflict(each, reason=reasons)
-    _print_rest(plan.conflicts)
-    for each in plan.refused[:SHOWN]:
-        console.data(f"refused  {each.problem if reasons else each.name}")
-    _print_rest(plan.refused)
-    return bool(plan.obstacle or plan.conflicts or plan.refused)
+        console.data(f"refused  {plan.obstacle if reasons else plan.source}")
+    for planned in _shown(plan, "conflicts"):
+        _print_conflict(planned, reason=reasons)
+    for planned in _shown(plan, "refused"):
+        console.data(f"refused  {planned.problem if reasons else planned.name}")
+    for planned in _shown(plan, "adopted"):
+        before = planned.before.source if planned.before else None
+        console.data(f"adopted  {planned.name}, which belongs to {before or 'no source'}")
+    changes = [each.change for each in plan.writes if each.change.redefines]
+    show(changes, now, would=not (reasons or plan.is_possible))
+    for planned in _shown(plan, "extra"):
+        console.data(f"extra    {planned.name} is not in the files; --prune removes it")
+
+
+def _shown(
+    plan: "services.changes.source_plan.Plan", kind: str
+) -> "Iterator[services.changes.source_plan.PlannedTask]":
+    """Yield the first SHOWN tasks of this kind; then print how many more there are."""
+    found = plan.kinds[kind]
+    yield from found[:SHOWN]
+    if len(found) > SHOWN:
+        console.data(f"         … and {len(found) - SHOWN:,} more")
 
 
 def summary(plan: "services.changes.source_plan.Plan") -> str:
     """Return how many tasks there are of each kind."""
-    kinds = ("added", "changed", "removed", "adopted", "unchanged", "extra", "conflicts", "refused")
-    counts = {kind: len(getattr(plan, kind)) for kind in kinds}
     words = {"conflicts": "in conflict"}
+    counts = {kind: len(found) for kind, found in plan.kinds.items()}
     shown = [
         f"{count:,} {words.get(kind, kind)}" for kind, count in counts.items() if count or kind == "unchanged"
     ]
@@ -161,32 +157,22 @@ def plan_shape(
     forecast: "policy.forecast.comparison.ForecastComparison | None" = None,
 ) -> Document:
     """Return what applying does, or would do, as JSON."""
-    kinds = ("added", "changed", "removed", "adopted", "extra", "unchanged")
+    names: dict[str, Any] = {kind: [each.name for each in found] for kind, found in plan.kinds.items()}
+    shapes = {"conflicts": _conflict_shape, "refused": _refusal_shape}
+    names |= {kind: map(shape, plan.kinds[kind]) for kind, shape in shapes.items()}
+    renamed = (each for each in plan.kinds["changed"] if each.change.kind == "renamed")
     return make(
         "plan",
         plan,
         dry_run=dry_run,
-        **{kind: [each.name for each in getattr(plan, kind)] for kind in kinds},
-        renamed={each.name: each.before.name for each in plan.changed if each.before and each.is_renamed},
-        conflicts=map(_conflict_shape, plan.conflicts),
-        refused=map(_refusal_shape, plan.refused),
+        **names,
+        renamed={each.name: each.before.name for each in renamed if each.before},
         warnings=[
             make("finding", place=place, message=message) for place, message in _warnings(plan, content)
         ],
         batch=batch,
         forecast=comparison_shape(forecast) if forecast else None,
     )
-
-
-def _is_defined_anew(planned: "services.changes.source_plan.PlannedTask") -> bool:
-    """Return whether the task is added or removed, or its definition changes."""
-    before, after = planned.before, planned.after
-    return not (before and after) or before.definition() != after.definition()
-
-
-def _print_rest(tasks: "Sequence[services.changes.source_plan.PlannedTask]") -> None:
-    if len(tasks) > SHOWN:
-        console.data(f"         … and {len(tasks) - SHOWN:,} more")
 
 
 def _print_conflict(planned: "services.changes.source_plan.PlannedTask", *, reason: bool) -> None:
@@ -206,7 +192,7 @@ def _hand_edits(planned: "services.changes.source_plan.PlannedTask") -> Iterator
         if each.name == "argv" and "command" in names:  # the command has the same words
             continue
         option, before, after = presentation.owned_tasks.field_text(each.name, each.applied, each.present)
-        author = services.changes.source_plan.author_of(each.by, each.at, each.note)
+        author = services.changes.source_plan.author_of(each.last)
         yield f"{option}: {before} -> {after}   ({author})"
 
 
@@ -221,13 +207,20 @@ def _conflict_shape(planned: "services.changes.source_plan.PlannedTask") -> Docu
         "conflict",
         task=planned.name,
         message=planned.problem,
-        by=edit.by if edit else None,
-        at=edit.at if edit else None,
-        reason=edit.note if edit else None,
+        **_by(edit.last if edit else None),
         by_hand=planned.hand_difference,
         difference=planned.change.difference(),
-        field_changes=[make("field-change", each, field=each.name, reason=each.note) for each in fields],
+        field_changes=[make("field-change", field=each.name, **_by(each.last)) for each in fields],
     )
+
+
+def _by(last: "policy.history.RecordedChange | None") -> dict[str, Any]:
+    """Return who made a change, when and why; nothing is known of plain SQL."""
+    return {
+        "by": last.author if last else None,
+        "at": last.at if last else None,
+        "reason": last.note if last else None,
+    }
 
 
 def _refusal_shape(planned: "services.changes.source_plan.PlannedTask") -> Document:

@@ -5,7 +5,7 @@ confirms. A pattern among the names, or labels (-l), choose tasks: then each is 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -143,10 +143,14 @@ class Chosen:
     """All that the selector chose, also those that need no change."""
     left: Mapping[str, DcronError] = field(default_factory=dict)
 
-    def done(self, result: "services.changes.selected.BulkResult[T]") -> list[T]:
-        """Return what was done, and keep why other tasks were left alone."""
-        self.left = result.left
-        return result.done
+    def change(
+        self, crontab: "services.crontab.Crontab", changes: "Iterable[services.changes.changeset.Change]"
+    ) -> list[Task]:
+        """Make these changes. Return the tasks, and keep why others were left alone."""
+        changeset = services.changes.changeset
+        written = crontab.change(list(changes), changeset.ALONE if self.selector else changeset.TOGETHER)
+        self.left = written.left
+        return written.tasks
 
     def report_left(self, crontab: "services.crontab.Crontab") -> None:
         """Print which tasks were left alone, and why. Raises Exit with the code of the first such reason."""

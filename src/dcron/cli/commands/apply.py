@@ -82,15 +82,14 @@ def command(
         here = zone(own_zone())
         comparison = compared(crontab, plan, here) if forecast else None
         batch = service.author.batch if plan.writes and not dry_run else None
-        is_possible = not (plan.conflicts or plan.refused or plan.obstacle)
         if not as_json:
             show_plan(plan, crontab.now(), reasons=False)
             print_warnings(plan, content)
             if comparison:
                 forecast_text.print_comparison(comparison, here)
-        elif not is_possible:
+        elif not plan.is_possible:
             console.emit(plan_shape(plan, content, None, dry_run=dry_run, forecast=comparison))
-        if plan.writes and is_possible and not dry_run:
+        if plan.writes and plan.is_possible and not dry_run:
             console.agree(f"{summary(plan)} of {source}", asks=False)
         with _progress(service, plan, is_quiet=as_json or dry_run) as written:
             service.apply(plan, dry_run=dry_run, written=written)

@@ -64,7 +64,7 @@ def command(
         print_warnings(plan, content)
         if comparison:
             forecast_text.print_comparison(comparison, here)
-    if plan.conflicts:
+    if plan.kinds["conflicts"]:
         raise typer.Exit(ExitCode.CONFLICT)
     if plan.differs:
         raise typer.Exit(ExitCode.FAILED)

@@ -79,7 +79,7 @@ def _edited(
         if not changes.changes:
             return changes
         if shows:
-            show(changes, crontab.now())
+            show(changes.changes, crontab.now())
         if console.consent.is_given(asks=True) or not _wants_to_edit_on(changes):
             return changes
     raise Refused("nothing was changed")

@@ -128,7 +128,7 @@ def command(
         with _located(content, _name_of(file)):
             done = attempt(crontab, None) if dry_run else _agreed(crontab, attempt, file, as_json=as_json)
         if dry_run and not as_json:
-            _show_changes(done, crontab)
+            show(done.changes, crontab.now())
         unsendable = _unsendable(crontab, tasks)
     warnings = [*_warnings(content, tasks, done, file), *_about_mail(content, unsendable, no_mail=no_mail)]
     if as_json:
@@ -206,19 +206,9 @@ def _agreed(
             planned = error.imported
     crontab.database.close()  # no connection idles while the user decides; the next statement opens one
     if not as_json:
-        _show_changes(planned, crontab)
+        show(planned.changes, crontab.now())
     console.agree(f"import {_name_of(file)}: {_counts(planned)}")
     return attempt(crontab, planned)
-
-
-def _show_changes(done: "services.changes.imported.Imported", crontab: "services.crontab.Crontab") -> None:
-    if done.changes:
-        show(
-            services.changes.text_edits.Changes(
-                [services.changes.text_edits.TaskChange(before, after) for before, after in done.changes]
-            ),
-            crontab.now(),
-        )
 
 
 def _counts(done: "services.changes.imported.Imported", would: str = "") -> str:

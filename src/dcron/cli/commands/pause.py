@@ -37,13 +37,12 @@ def command(
             crontab, "pause", names, chooser, only=lambda task: task.enabled, otherwise="paused already"
         )
         now = crontab.now()
-        pauses = [
-            (task, parse_time(until, zone(task.timezone), now) if until else None) for task in chosen.tasks
-        ]
-        if chooser:
-            paused = chosen.done(services.changes.selected.Bulk(crontab).pause(pauses, reason()))
-        else:
-            paused = crontab.pause_all(pauses, reason())
+        ends = [parse_time(until, zone(task.timezone), now) if until else None for task in chosen.tasks]
+        pauses = (
+            services.changes.changeset.paused(task, reason(), end, crontab.actor)
+            for task, end in zip(chosen.tasks, ends, strict=True)
+        )
+        paused = chosen.change(crontab, pauses)
         if as_json:
             console.emit_one_or_list(task_shapes(crontab, paused), as_list=chosen.is_list)
         else:

@@ -26,9 +26,6 @@ def command(
         chosen = which.to_change(
             crontab, "resume", names, chooser, only=lambda task: not task.enabled, otherwise="not paused"
         )
-        if chooser:
-            resumed = chosen.done(services.changes.selected.Bulk(crontab).resume(chosen.tasks))
-        else:
-            resumed = crontab.resume_all(chosen.tasks)
+        resumed = chosen.change(crontab, map(services.changes.changeset.resumed, chosen.tasks))
         print_done("resumed", crontab, chosen, resumed, as_json=as_json)
         chosen.report_left(crontab)

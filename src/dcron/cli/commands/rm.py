@@ -38,11 +38,7 @@ def command(
         if not chooser:
             console.agree(f"remove {_what(tasks)}{_goes_on(crontab, tasks, len(unheard))}", count=len(tasks))
         shapes = task_shapes(crontab, tasks) if as_json else None
-        if chooser:
-            removed = chosen.done(services.changes.selected.Bulk(crontab).remove(tasks))
-        else:
-            removed = list(tasks)
-            crontab.remove(*removed)
+        removed = chosen.change(crontab, (services.changes.changeset.Change(task, None) for task in tasks))
         _print(removed, shapes, as_list=chosen.is_list)
         print_owned(removed)
         print_unheard(crontab, unheard)

@@ -110,7 +110,7 @@ def command(
     with opened_crontab(db) as crontab:
         chosen = which.to_change(crontab, "run", (), chooser)
         if chooser:
-            made = chosen.done(services.changes.selected.Bulk(crontab).run(chosen.tasks, text))
+            made, chosen.left = crontab.run_chosen(chosen.tasks, text)
         elif like is not None:
             if names or changed or text is not None:
                 raise UsageError("--like repeats a run as it was: give only --node with it")

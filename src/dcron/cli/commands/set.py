@@ -92,14 +92,15 @@ def command(
         ]
         if not clear and from_run is None and not any(changed for _, changed in edits):
             raise UsageError("nothing to change: give at least one option, such as --schedule '0 4 * * *'")
+        changes = [services.changes.changeset.edited(task, changed) for task, changed in edits]
         if chooser:
-            changed = chosen.done(services.changes.selected.Bulk(crontab).edit(edits))
+            changed = chosen.change(crontab, changes)
             print_done("changed", crontab, chosen, changed, as_json=as_json)
             warnings.print_owned(changed)
             chosen.report_left(crontab)
             return
         console.agree(_would(edits), asks=False)
-        changed = crontab.edit_all(edits)
+        changed = chosen.change(crontab, changes)
         if as_json:
             console.emit_one_or_list(task_shapes(crontab, changed), as_list=chosen.is_list)
         for before, after in zip(tasks, changed, strict=True):

@@ -83,11 +83,7 @@ def command(
 
 
 def _show(would: "services.undo.Undone", now: datetime) -> None:
-    task_differences.show(
-        services.changes.text_edits.Changes([each for each in would.tasks if each.difference()]),
-        now,
-        would=True,
-    )
+    task_differences.show([each for each in would.tasks if each.redefines], now, would=True)
     for each in would.tasks:
         for line in presentation.differences.pause_lines(each.before, each.after):
             console.data(f"{each.name}  {line}")

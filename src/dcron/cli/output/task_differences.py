@@ -1,6 +1,7 @@
 """Changes of tasks as differences, for `edit` and `import`."""
 
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 
 from dcron import presentation, services
@@ -14,17 +15,19 @@ VERBS = {"added": "add", "changed": "change", "renamed": "rename", "removed": "r
 """What a change does, by its kind."""
 
 
-def show(changes: "services.changes.text_edits.Changes", now: datetime, *, would: bool = False) -> None:
+def show(
+    changes: "Sequence[services.changes.changeset.TaskChange]", now: datetime, *, would: bool = False
+) -> None:
     """Print changes of tasks as differences, with the runs that move: that were made, or that `would` be."""
-    for change in changes.changes[:SHOWN]:
+    for change in changes[:SHOWN]:
         _show_change(change, now, f"would {VERBS[change.kind]}" if would else change.kind)
-    if rest := changes.changes[SHOWN:]:
+    if rest := changes[SHOWN:]:
         removed = sum(change.kind == "removed" for change in rest)
         console.data(f"… and {len(rest):,} more" + (f", {removed:,} of them removed" if removed else ""))
     sys.stdout.flush()
 
 
-def _show_change(change: "services.changes.text_edits.TaskChange", now: datetime, done: str) -> None:
+def _show_change(change: "services.changes.changeset.TaskChange", now: datetime, done: str) -> None:
     lines = presentation.differences.shortened(change.difference())
     old = f"{change.before.name} -> " if change.before and change.kind == "renamed" else ""
     shown = [AlarmCell(line) if line.startswith("-") else line for line in lines]

@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from dcron.lazy import submodules
 
 if TYPE_CHECKING:
-    from dcron.services.changes import applied, imported, restored, selected, source_plan, text_edits
+    from dcron.services.changes import applied, changeset, imported, restored, source_plan, text_edits
 else:
     __getattr__ = submodules(__name__)

@@ -13,28 +13,25 @@ from sqlalchemy import Connection
 
 from dcron.crontabfile.options import suggestion
 from dcron.errors import Conflict, CrontabFileError, Refused, UsageError
-from dcron.model import DEFINITION_FIELDS, Definition, Task
+from dcron.model import DEFINITION_FIELDS, Definition, Ownership, Task
 from dcron.policy.history import RecordedChange
 from dcron.policy.ownership import (
     IMPORT,
     Decision,
     InSource,
     Owner,
-    Ownership,
     Permissions,
     decide,
     digest,
     is_drifted,
     owner_of,
-    ownership_of,
 )
 from dcron.policy.starting import occurrences
 from dcron.policy.validation import require_runnable, require_valid
 from dcron.schedule.effort import repeatable
-from dcron.services.changes import dependency_rules
+from dcron.services.changes.changeset import Change, Rules, write_changes
 from dcron.services.changes.source_plan import FieldEdit, HandEdit, Plan, PlannedTask
 from dcron.services.changes.transactions import in_transactions, rest, upstream_of
-from dcron.services.changes.writing import TaskWriter
 from dcron.services.service import Service
 from dcron.sources import Place, SourceTask
 from dcron.store import changes
@@ -94,39 +91,47 @@ class Apply(Service):
         Raises Conflict if changes by hand would be lost, or if another user was faster; Refused if a change
         is not allowed; CrontabFileError for tasks that the crontab cannot take.
         """
-        if plan.conflicts:
-            raise Conflict("\n".join(_problems(plan.conflicts)))
-        if plan.refused or plan.obstacle:
-            raise Refused("\n".join([*_problems(plan.refused), *filter(None, [plan.obstacle])]))
-        pages = in_transactions(plan.writes, lambda each: (each.before, each.after))
+        if conflicts := plan.of(Decision.CONFLICT):
+            raise Conflict("\n".join(_problems(conflicts)))
+        if (refused := plan.of(Decision.REFUSE)) or plan.obstacle:
+            raise Refused("\n".join([*_problems(refused), *filter(None, [plan.obstacle])]))
+        places = {each.name: each.place for each in plan.writes if each.place}
+        pages = in_transactions([each.wanted(plan.source) for each in plan.writes])
         if dry_run and len(pages) > 1:
             return
         for number, page in enumerate(pages):
             if number:
                 rest()
-            self._write(page, plan.source, dry_run=dry_run)
+            self._write(page, places, dry_run=dry_run)
             written(len(page))
 
     @repeatable
-    def _write(self, page: Sequence[PlannedTask], source: str, *, dry_run: bool) -> None:
+    def _write(self, page: Sequence[Change], places: Mapping[str, Place], *, dry_run: bool) -> None:
         """Make these changes in one transaction."""
         with self.database.write(keeps=not dry_run) as connection, connection.begin_nested() as attempt:
-            pairs = ((each.before, each.after) for each in page)
-            dependency_rules.lock_if_affected(connection, self.database, pairs)
-            writer = TaskWriter(connection, self.database, self.author, postpones=True)
-            current = _locked(writer, page)
-            problems = dict[str, str]()
-            for each in page:
-                try:
-                    _write_task(writer, each, current, source)
-                except UsageError as error:
-                    problems[each.name] = str(error)
-            added = [each.after.definition() for each in page if each.decision is Decision.ADD and each.after]
-            problems |= writer.add_many(added, lambda each: Ownership(source, digest(each)))
-            problems |= writer.dependency_problems()
-            _refuse(page, problems)
+            written = write_changes(connection, self, page, RULES)
+            if written.overtaken:
+                raise Conflict("\n".join(str(each.error) for each in written.overtaken))
+            mistakes = {
+                name: str(error)
+                for name, error in written.problems.items()
+                if name in places and isinstance(error, UsageError)
+            }
+            _raise_in_places(places, mistakes)
+            if written.problems:
+                raise Refused("\n".join(str(error) for error in written.problems.values()))
             if dry_run:
                 attempt.rollback()
+
+
+def _is_as_compared(present: Task, change: Change) -> bool:
+    """Return whether the task is as it was at the check; whether it is paused does not count."""
+    compared = change.before
+    assert compared
+    return digest(present) == digest(compared) and present.ownership() == compared.ownership()
+
+
+RULES = Rules(is_current=_is_as_compared, is_checked=False, asks_owner=False)
 
 
 def require_source(name: str) -> None:
@@ -286,7 +291,7 @@ class _Comparison:
     def _upstream_names(self, planned: Sequence[PlannedTask], written: Sequence[PlannedTask]) -> set[str]:
         """Return which of the tasks that these wait for there will be."""
         asked = {name for each in written for name in upstream_of(each.after)} - self._names
-        ends = [each for each in planned if each.is_renamed or each.decision is Decision.REMOVE]
+        ends = [each for each in planned if each.change.kind == "renamed" or each.decision is Decision.REMOVE]
         gone = {each.before.name for each in ends if each.before}
         found = {task.name for task in tasks.by_names(self._connection, sorted(asked))}
         return self._names | (found - gone)
@@ -322,9 +327,9 @@ def _hand_edit(connection: Connection, task: Task) -> HandEdit:
     applied = next((each for each in states if digest(each) == task.applied), None)
     last = next((each for each in found if set(each.fields) & set(DEFINITION_FIELDS)), None)
     edits = tuple(_field_edits(task.definition(), applied, found)) if applied else ()
-    if last is None or not (state := last.state_after) or state.definition != task.definition():
-        return HandEdit(None, None, None, applied, edits)
-    return HandEdit(last.author, last.at, last.note, applied, edits)
+    if last and (not (state := last.state_after) or state.definition != task.definition()):
+        last = None
+    return HandEdit(last, applied, edits)
 
 
 def _field_edits(
@@ -337,10 +342,8 @@ def _field_edits(
         if values[0] == values[1]:
             continue
         last = next((each for each in found if name in each.fields), None)
-        if last is None or getattr(recorded, name, None) != values[1]:
-            yield FieldEdit(name, *values, None, None, None)
-        else:
-            yield FieldEdit(name, *values, last.author, last.at, last.note)
+        is_known = getattr(recorded, name, None) == values[1]
+        yield FieldEdit(name, *values, last if is_known else None)
 
 
 def _problems(planned: Sequence[PlannedTask]) -> Iterator[str]:
@@ -349,44 +352,6 @@ def _problems(planned: Sequence[PlannedTask]) -> Iterator[str]:
         yield each.problem
     if len(planned) > PROBLEMS_SHOWN:
         yield f"and {len(planned) - PROBLEMS_SHOWN:,} more"
-
-
-def _locked(writer: TaskWriter, page: Sequence[PlannedTask]) -> dict[int, Task]:
-    """Lock the tasks of the page and return them by id. Raises Conflict for those changed since the check."""
-    before = [each.before for each in page if each.before]
-    tasks.lock(writer.connection, [task.id for task in before])
-    current = {task.id: task for task in tasks.by_ids(writer.connection, [task.id for task in before])}
-    overtaken = [task for task in before if not _is_as_compared(current.get(task.id), task)]
-    if overtaken:
-        raise Conflict("\n".join(str(writer.conflict(task)) for task in overtaken))
-    return current
-
-
-def _is_as_compared(task: Task | None, compared: Task) -> bool:
-    """Return whether the task is as it was at the check; whether it is paused does not count."""
-    if task is None:
-        return False
-    return digest(task) == digest(compared) and ownership_of(task) == ownership_of(compared)
-
-
-def _write_task(writer: TaskWriter, planned: PlannedTask, current: Mapping[int, Task], source: str) -> None:
-    """Remove or change a task. Raises UsageError."""
-    if planned.before is None:
-        return
-    task = current[planned.before.id]
-    if planned.after is None:
-        writer.remove(task)
-    else:
-        definition = planned.after.definition()
-        writer.replace(task, definition, Ownership(source, digest(definition)))
-
-
-def _refuse(page: Sequence[PlannedTask], problems: Mapping[str, str]) -> None:
-    """Raise CrontabFileError or Refused if the crontab cannot take the page."""
-    places = {each.name: each.place for each in page if each.place}
-    _raise_in_places(places, {name: text for name, text in problems.items() if name in places})
-    if problems:
-        raise Refused("\n".join(problems.values()))
 
 
 def _raise_in_places(places: Mapping[str, Place | None], problems: Mapping[str, str]) -> None:

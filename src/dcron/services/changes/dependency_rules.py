@@ -1,6 +1,6 @@
 """Check dependencies in the transaction that changes them: no cycles, and no missing upstream tasks."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
@@ -26,9 +26,7 @@ def lock_if_affected(
         database.lock_dependencies(connection)
 
 
-def problem_of(
-    connection: Connection, task: Definition, graphs: dict[str, Graph] | None = None
-) -> str | None:
+def problem_of(connection: Connection, task: Definition, graphs: dict[str, Graph]) -> str | None:
     """Return what is wrong with the upstream tasks of a task written in this transaction; None if nothing.
 
     `graphs` caches the dependency graphs that were read, by task name: reading a long chain again for each of
@@ -43,9 +41,8 @@ def problem_of(
             return f"@after {name}: it runs on every node, so it has no single end to wait for"
     if not earlier:
         return None
-    graph = (graphs or {}).get(task.name) or dependencies.graph_around(connection, task.name)
-    if graphs is not None:
-        graphs.update(dict.fromkeys(graph, graph))
+    graph = graphs.get(task.name) or dependencies.graph_around(connection, task.name)
+    graphs.update(dict.fromkeys(graph, graph))
     if len(graph) > dependencies.MOST_TASKS:
         return (
             f"@after: more than {dependencies.MOST_TASKS:,} tasks would be connected,"
@@ -55,11 +52,9 @@ def problem_of(
     return f"@after: these tasks would wait for each other: {' -> '.join(cycle)}" if cycle else None
 
 
-def require_no_downstream(connection: Connection, name: str, removed: Collection[str] = ()) -> None:
-    """Raise Refused while tasks run after the one of this name, unless they are being `removed`, too."""
-    found = dependencies.directly_downstream(connection, name)
-    downstream = [name for name in found if name not in removed]
-    if downstream:
+def require_no_downstream(connection: Connection, name: str) -> None:
+    """Raise Refused while tasks run after the one of this name."""
+    if downstream := dependencies.directly_downstream(connection, name):
         raise Refused(
             f"{', '.join(downstream)} {'comes' if len(downstream) == 1 else 'come'} after {name};"
             f" change that first: dcron set {downstream[0]} --schedule ..."

@@ -13,16 +13,17 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from dcron.errors import Conflict, Refused, UsageError, unexpected
-from dcron.model import DEFINITION_FIELDS, StoredCalendar, Task
+from dcron.model import DEFINITION_FIELDS, Pause, Task
 from dcron.policy.validation import MOST_RUNNING, require_name, require_queue
 from dcron.presentation import differences
 from dcron.schedule.calendars import Calendar, calendar_from_json
 from dcron.schedule.effort import repeatable
+from dcron.services import recorded_values
 from dcron.services.calendars import require_reasonable
+from dcron.services.changes.changeset import Change, Rules, write_changes
 from dcron.services.service import Service
 from dcron.settings import registry
-from dcron.sources.dump import Dump, DumpedTask, Pause, task_json
-from dcron.store import audit_log
+from dcron.sources.dump import Dump, DumpedTask, task_json
 from dcron.store.planning import planning
 from dcron.store.tasks import calendars, queues, settings
 from dcron.store.tasks import rows as tasks
@@ -30,6 +31,7 @@ from dcron.values.unreadable import Unreadable
 
 PAGE = 500
 PAUSED_REASON = "restored with --paused"
+RULES = Rules(is_checked=False, asks_owner=False, has_dependencies=False, restores=True)
 KINDS = ("setting", "calendar", "queue", "task")
 """The parts of a dump, in the order in which they are restored."""
 
@@ -96,12 +98,11 @@ class DumpService(Service):
         _require_valid(dump)
         with self.database.write() as connection:
             self.database.lock_dependencies(connection)
-            now = self.database.now(connection)
             planned, restored = self._compare(connection, dump, paused=paused)
             if planned != agreed:
                 raise Conflict("the crontab was changed meanwhile; look at the differences again")
             try:
-                return self._write(connection, restored, agreed, now)
+                return self._write(connection, restored, agreed)
             except IntegrityError as error:
                 raise UsageError(
                     f"the dump has values that no crontab takes: {str(error.orig).splitlines()[0]}"
@@ -111,10 +112,11 @@ class DumpService(Service):
 
     def _current(self, connection: Connection, names: Collection[str] | None = None) -> Dump:
         """Return the crontab; with `names`, only these of its tasks."""
-        found: dict[str, DumpedTask] = {}
-        for page in _pages(connection, names):
-            occurrences = planning.next_occurrences(connection, [task.id for task in page])
-            found |= {task.name: _dumped(task, occurrences.get(task.id)) for task in page}
+        found = list(tasks.every(connection) if names is None else tasks.by_names(connection, sorted(names)))
+        following: dict[int, datetime] = {}
+        for start in range(0, len(found), PAGE):
+            ids = [task.id for task in found[start : start + PAGE]]
+            following |= planning.next_occurrences(connection, ids)
         return Dump(
             settings={
                 each.name: _readable(each.value, f"setting {each.name}")
@@ -122,12 +124,12 @@ class DumpService(Service):
             },
             calendars=_calendars(connection),
             queues=queues.limits(connection),
-            tasks=found,
+            tasks={task.name: _dumped(task, following.get(task.id)) for task in found},
         )
 
     def _compare(self, connection: Connection, dump: Dump, *, paused: bool) -> tuple[Restoration, Dump]:
         """Return the effect of a restore, and the dump with the pauses that the restore adds."""
-        current = self._current(connection, sorted(dump.tasks))
+        current = self._current(connection, dump.tasks)
         dump = self._with_pauses(dump, current) if paused else dump
         added: dict[str, list[str]] = {kind: [] for kind in KINDS}
         unchanged: dict[str, list[str]] = {kind: [] for kind in KINDS}
@@ -141,7 +143,8 @@ class DumpService(Service):
                     unchanged[kind].append(name)
                 else:
                     changed.append(Difference(kind, name, before[name], after[name]))
-        versions = self._versions(connection, [each.name for each in changed if each.kind == "task"])
+        names = [each.name for each in changed if each.kind == "task"]
+        versions = {task.name: task.version for task in tasks.by_names(connection, names)}
         return Restoration(added, changed, unchanged, versions), dump
 
     def _with_pauses(self, dump: Dump, current: Dump) -> Dump:
@@ -152,107 +155,27 @@ class DumpService(Service):
         restored = dict(dump.tasks)
         for name, task in dump.tasks.items():
             existing = current.tasks.get(name)
-            if task.pause is None and (existing is None or replace(existing, next=task.next) != task):
-                pause = existing.pause if existing else None
-                restored[name] = replace(task, pause=pause or Pause(reason=PAUSED_REASON, by=self.actor))
+            if task.state.pause is None and (existing is None or existing.state != task.state):
+                pause = existing.state.pause if existing else None
+                state = replace(task.state, pause=pause or Pause(PAUSED_REASON, self.actor))
+                restored[name] = replace(task, state=state)
         return replace(dump, tasks=restored)
 
-    def _versions(self, connection: Connection, names: Sequence[str]) -> dict[str, int]:
-        return {task.name: task.version for page in _pages(connection, names) for task in page}
-
-    def _write(self, connection: Connection, dump: Dump, agreed: Restoration, now: datetime) -> Restored:
+    def _write(self, connection: Connection, dump: Dump, agreed: Restoration) -> Restored:
         for kind in ("setting", "calendar", "queue"):
+            wanted = _comparable(dump, kind)
             for name in (*agreed.added[kind], *agreed.changed_names(kind)):
-                self._restore_one(connection, kind, name, dump, now)
-        expired = self._add(connection, [dump.tasks[name] for name in agreed.added["task"]], now)
-        changed = [dump.tasks[name] for name in agreed.changed_names("task")]
-        self._change(connection, changed, now)
-        self.database.notify(connection)
-        written = [*agreed.added["task"], *agreed.changed_names("task")]
-        suspended = {
-            task.name: task.error for page in _pages(connection, written) for task in page if task.error
-        }
-        return Restored(expired, suspended)
-
-    def _restore_one(self, connection: Connection, kind: str, name: str, dump: Dump, now: datetime) -> None:
-        before: Mapping[str, Any] | None
-        if kind == "setting":
-            stored, value = settings.by_name(connection, name), dump.settings[name]
-            settings.put(connection, name, value, now, self.actor)
-            audit_log.record_setting(connection, now, self.author, name, stored and stored.value, value)
-            return
-        if kind == "queue":
-            limits = queues.limits(connection)
-            before = {"max_running": limits[name]} if name in limits else None
-            after: Mapping[str, Any] = {"max_running": dump.queues[name]}
-            queues.put(connection, name, dump.queues[name], now, self.actor)
-        else:
-            known, content = calendars.by_name(connection, name), dump.calendars[name]
-            before, after = {"content": known.content} if known else None, {"content": content}
-            put = StoredCalendar(name=name, content=content, changed_at=now, changed_by=self.actor)
-            calendars.put(connection, put)
-        audit_log.record_other(
-            connection, now, self.author, kind, "restore", name, before=before, after=after
-        )
-
-    def _add(self, connection: Connection, added: Sequence[DumpedTask], now: datetime) -> list[str]:
-        """Add tasks, a page at a time; return those whose only time has passed."""
-        expired: list[str] = []
-        for start in range(0, len(added), PAGE):
-            page = added[start : start + PAGE]
-            rows = [(each.definition, _state(each, now)) for each in page]
-            written = tasks.add_with_state(connection, rows, now, self.actor)
-            next_runs = {each.definition.name: each.next for each in page}
-            expired += [task.name for task in planning.plan_restored(connection, written, next_runs, now)]
-            audit_log.record_added(connection, now, self.author, written)
-        return sorted(expired)
-
-    def _change(self, connection: Connection, changed: Sequence[DumpedTask], now: datetime) -> None:
-        found = {
-            task.name: task
-            for page in _pages(connection, [each.definition.name for each in changed])
-            for task in page
-        }
-        tasks.lock(connection, [task.id for task in found.values()])
-        for dumped in changed:
-            before = found[dumped.definition.name]
-            state = _state(dumped, now)
-            if not tasks.replace(connection, before, dumped.definition, now, self.actor, state):
-                raise Conflict(f"{before.name} was changed meanwhile; look at the differences again")
-            after = tasks.by_id(connection, before.id)
-            assert after
-            planning.plan(connection, after, now)
-            if not before.enabled and after.enabled:
-                planning.record_paused(connection, before, now)
-            audit_log.record(connection, now, self.author, "restore", before=before, after=after)
-
-
-def _state(task: DumpedTask, now: datetime) -> dict[str, Any]:
-    """Return the columns of a task that are not part of its definition."""
-    pause = task.pause or Pause()
-    return {
-        "once": task.once,
-        "source": task.source,
-        "applied": task.applied,
-        "enabled": task.pause is None,
-        "paused_reason": pause.reason,
-        "paused_by": pause.by,
-        "paused_at": (pause.at or now) if task.pause else None,
-        "paused_until": pause.until,
-    }
-
-
-def _pages(connection: Connection, names: Collection[str] | None) -> Iterator[list[Task]]:
-    """Yield all tasks, or those of these names, a page at a time."""
-    if names is None:
-        after = ""
-        while page := tasks.page(connection, after, PAGE):
-            yield page
-            after = page[-1].name
-        return
-    chosen = sorted(names)
-    for start in range(0, len(chosen), PAGE):
-        yield tasks.by_names(connection, chosen[start : start + PAGE])
+                values = {"content": wanted[name]} if kind == "calendar" else wanted[name]
+                recorded_values.change(connection, self, kind, name, values, action="restore")
+        names = [*agreed.added["task"], *agreed.changed_names("task")]
+        present = {task.name: task for task in tasks.by_names(connection, names)}
+        dumped = [(name, dump.tasks[name]) for name in names]
+        changes = [Change(present.get(name), each.state, next=each.next) for name, each in dumped]
+        written = write_changes(connection, self, changes, RULES)
+        for overtaken in written.overtaken:
+            raise overtaken.error
+        suspended = {task.name: task.error for task in tasks.by_names(connection, names) if task.error}
+        return Restored(written.expired, suspended)
 
 
 def _calendars(connection: Connection) -> dict[str, Mapping[str, Any]]:
@@ -267,15 +190,7 @@ def _calendars(connection: Connection) -> dict[str, Mapping[str, Any]]:
 def _dumped(task: Task, next_occurrence: datetime | None) -> DumpedTask:
     for name in DEFINITION_FIELDS:
         _readable(getattr(task, name), f"task {task.name}: {name}")
-    pause = Pause(reason=task.paused_reason, by=task.paused_by, at=task.paused_at, until=task.paused_until)
-    return DumpedTask(
-        definition=task.definition(),
-        once=task.once,
-        source=task.source,
-        applied=task.applied,
-        pause=None if task.enabled else pause,
-        next=next_occurrence,
-    )
+    return DumpedTask(state=task.state(), next=next_occurrence)
 
 
 def _readable(value: Any, where: str) -> Any:

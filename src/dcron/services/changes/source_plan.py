@@ -2,39 +2,46 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from dcron.crontabfile.revising import difference
-from dcron.model import Definition, Task
-from dcron.policy.ownership import Decision, Owner
-from dcron.services.changes.text_edits import TaskChange
+from dcron.model import Definition, Ownership, Task
+from dcron.policy.history import RecordedChange
+from dcron.policy.ownership import Decision, Owner, digest
+from dcron.services.changes.changeset import Change, TaskChange, redefined
 from dcron.sources import Place
+
+KINDS = {
+    "added": (Decision.ADD,),
+    "changed": (Decision.CHANGE,),
+    "removed": (Decision.REMOVE,),
+    "adopted": (Decision.ADOPT,),
+    "unchanged": (Decision.KEEP, Decision.NOTE),
+    "extra": (Decision.EXTRA,),
+    "conflicts": (Decision.CONFLICT,),
+    "refused": (Decision.REFUSE,),
+}
 
 
 @dataclass(frozen=True)
 class FieldEdit:
-    """A field of an owned task whose value did not come from its source, and its last change."""
+    """A field of an owned task whose value did not come from its source."""
 
     name: str
     applied: Any
     """Its value as it was applied."""
     present: Any
-    by: str | None
-    """Who changed it last; None if plain SQL did."""
-    at: datetime | None
-    """When, in UTC; None if plain SQL did."""
-    note: str | None
+    last: RecordedChange | None
+    """Its last change; None if plain SQL made it."""
 
 
 @dataclass(frozen=True)
 class HandEdit:
     """A change of an owned task that did not come from its source."""
 
-    by: str | None
-    """Who made it; None if it was made with plain SQL."""
-    at: datetime | None
-    note: str | None
+    last: RecordedChange | None
+    """None if it was made with plain SQL."""
     applied: Definition | None
     """The task as it was applied; None if the history does not have it any more."""
     fields: Sequence[FieldEdit] = ()
@@ -68,10 +75,12 @@ class PlannedTask:
         """The change that would be written."""
         return TaskChange(self.before, self.after)
 
-    @property
-    def is_renamed(self) -> bool:
-        """Whether the task gets another name."""
-        return bool(self.before and self.after and self.before.name != self.after.name)
+    def wanted(self, source: str) -> Change:
+        """The change to write."""
+        if self.after is None:
+            return Change(self.before, None)
+        definition = self.after.definition()
+        return redefined(self.before, definition, Ownership(source, digest(definition)))
 
     @property
     def hand_difference(self) -> list[str]:
@@ -85,7 +94,8 @@ class PlannedTask:
         assert self.before
         if self.decision is Decision.CONFLICT:
             does = "removes it all the same" if self.after is None else "takes what the files say"
-            edited = f"{self.before.name} was changed by hand since it was applied ({self._edited()})"
+            by = author_of(self.edit.last if self.edit else None)
+            edited = f"{self.before.name} was changed by hand since it was applied ({by})"
             return f"{edited}; --overwrite {does}"
         if self.decision is not Decision.REFUSE:
             return ""
@@ -96,16 +106,12 @@ class PlannedTask:
                 return f"{self.name} is a one-off, which no source can own; choose another name"
         return f"{self.name} belongs to {self.before.source}; --take-from {self.before.source} takes it over"
 
-    def _edited(self) -> str:
-        edit = self.edit
-        return author_of(edit.by, edit.at, edit.note) if edit else author_of(None, None, None)
 
-
-def author_of(by: str | None, at: datetime | None, note: str | None) -> str:
-    """Return who made a change by hand, when (in UTC) and why; unless all is known, that plain SQL did it."""
-    if by is None or at is None:
+def author_of(last: RecordedChange | None) -> str:
+    """Return who made a change by hand, when (in UTC) and why; without one, that plain SQL did it."""
+    if last is None:
         return "with plain SQL: it is unknown by whom"
-    return f"{by}, {at:%Y-%m-%dT%H:%M:%SZ}{f': {note}' if note else ''}"
+    return f"{last.author}, {last.at:%Y-%m-%dT%H:%M:%SZ}{f': {last.note}' if last.note else ''}"
 
 
 @dataclass(frozen=True)
@@ -125,45 +131,15 @@ class Plan:
         """Return the tasks with one of these decisions."""
         return [each for each in self.tasks if each.decision in decisions]
 
-    @property
-    def added(self) -> list[PlannedTask]:
-        """The tasks to add."""
-        return self.of(Decision.ADD)
+    @cached_property
+    def kinds(self) -> dict[str, list[PlannedTask]]:
+        """The tasks by the words of people and of JSON for what is done to them."""
+        return {kind: self.of(*decisions) for kind, decisions in KINDS.items()}
 
     @property
-    def changed(self) -> list[PlannedTask]:
-        """The tasks of the source to change."""
-        return self.of(Decision.CHANGE)
-
-    @property
-    def removed(self) -> list[PlannedTask]:
-        """The tasks to remove."""
-        return self.of(Decision.REMOVE)
-
-    @property
-    def adopted(self) -> list[PlannedTask]:
-        """The tasks of no source, or of another one, to take over."""
-        return self.of(Decision.ADOPT)
-
-    @property
-    def extra(self) -> list[PlannedTask]:
-        """The tasks of the source that its files do not have any more, and that stay."""
-        return self.of(Decision.EXTRA)
-
-    @property
-    def conflicts(self) -> list[PlannedTask]:
-        """The tasks whose changes by hand would be lost."""
-        return self.of(Decision.CONFLICT)
-
-    @property
-    def refused(self) -> list[PlannedTask]:
-        """The tasks whose names belong to others."""
-        return self.of(Decision.REFUSE)
-
-    @property
-    def unchanged(self) -> list[PlannedTask]:
-        """The tasks that are as the source has them."""
-        return self.of(Decision.KEEP, Decision.NOTE)
+    def is_possible(self) -> bool:
+        """Whether nothing prevents the changes."""
+        return not (self.obstacle or self.of(Decision.CONFLICT, Decision.REFUSE))
 
     @property
     def writes(self) -> list[PlannedTask]:
@@ -173,7 +149,8 @@ class Plan:
     @property
     def differs(self) -> bool:
         """Whether the crontab is not as the source says."""
-        return any((self.added, self.changed, self.removed, self.adopted, self.conflicts, self.refused))
+        decisions = {each.decision for each in self.tasks}
+        return not decisions <= {Decision.KEEP, Decision.NOTE, Decision.EXTRA}
 
     def definitions(self, crontab: Iterable[Task]) -> Iterator[Definition]:
         """Yield the tasks of this crontab as they would be."""
@@ -181,4 +158,4 @@ class Plan:
         for task in crontab:
             if after := written.get(task.id, task):
                 yield after
-        yield from (each.after for each in self.added if each.after)
+        yield from (each.after for each in self.of(Decision.ADD) if each.after)

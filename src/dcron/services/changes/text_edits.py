@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from dcron.crontabfile import read, write
-from dcron.crontabfile.revising import difference, mark, pair_renamed
+from dcron.crontabfile.revising import mark, pair_renamed
 from dcron.errors import Conflict, CrontabFileError, UsageError
 from dcron.model import DEFINITION_FIELDS, Definition, Task
+from dcron.services.changes.changeset import Change, Overtaken, TaskChange, redefined
 
 
 @dataclass(frozen=True)
@@ -18,31 +19,6 @@ class CrontabText:
     tasks: Mapping[str, Task]
     whole: bool
     """Whether it contains all tasks but one-offs; else only those that were asked for by name."""
-
-
-@dataclass(frozen=True)
-class TaskChange:
-    """A change to a task; `before` is None for an added task, `after` for a removed one."""
-
-    before: Task | None
-    after: Task | None
-    """As it will be, with its calendars; the id and the author of a task to be added are not final."""
-
-    @property
-    def kind(self) -> str:
-        """Return `added`, `changed`, `renamed` or `removed`."""
-        if self.before is None or self.after is None:
-            return "added" if self.after else "removed"
-        return "changed" if self.before.name == self.after.name else "renamed"
-
-    @property
-    def name(self) -> str:
-        """Return the task's name; the new name of a renamed task."""
-        return _name_of(self.after or self.before)
-
-    def difference(self) -> list[str]:
-        """Return the change as a unified diff: each line begins with a space, a minus or a plus."""
-        return difference(self.before, self.after)
 
 
 @dataclass(frozen=True)
@@ -80,49 +56,17 @@ class BadText(UsageError):  # noqa: N818 - named like the other errors
         return mark(self.text, [(mistake.line, mistake.message) for mistake in self.mistakes])
 
 
-@dataclass(frozen=True)
-class ConflictingTask:
-    """A task that another user changed, removed or added since the text was made."""
-
-    message: str
-    """Who did what, and when."""
-    theirs: Task | None
-    mine: Task | Definition | None
-
-    def difference(self) -> list[str]:
-        """Return the unified diff from their task to that of the text."""
-        return difference(self.theirs, self.mine)
-
-
 class EditConflict(Conflict):
     """Another user changed some of the tasks first; nothing was written."""
 
-    def __init__(self, overtaken: Sequence[ConflictingTask]) -> None:
+    def __init__(self, overtaken: Sequence[Overtaken]) -> None:
         """Show all of them, one on each line."""
-        super().__init__("\n".join(each.message for each in overtaken))
+        super().__init__("\n".join(str(each.error) for each in overtaken))
         self.overtaken = overtaken
 
 
-@dataclass(frozen=True)
-class TaskEdit:
-    """A task as it was read, and its definition in the text; None for a missing one."""
-
-    before: Task | None
-    definition: Definition | None
-
-    @property
-    def name(self) -> str:
-        """Return the name in the text; of a task that is missing there, its name before."""
-        return _name_of(self.definition or self.before)
-
-    @property
-    def new_name(self) -> str | None:
-        """Return the name that no other task may have; None where the name stays."""
-        return None if self.before and self.before.name == self.name else self.name
-
-
-def edits_of(draft: CrontabText, definitions: Mapping[str, Definition]) -> Iterator[TaskEdit]:
-    """Yield the edits that the text makes: removals first, because they free names."""
+def edits_of(draft: CrontabText, definitions: Mapping[str, Definition]) -> Iterator[Change]:
+    """Yield the changes that the text makes: removals first."""
     removed = [task for name, task in draft.tasks.items() if name not in definitions]
     new = [definition for name, definition in definitions.items() if name not in draft.tasks]
     if len(draft.tasks) == len(definitions) == len(removed) == 1 and not draft.whole:
@@ -131,12 +75,12 @@ def edits_of(draft: CrontabText, definitions: Mapping[str, Definition]) -> Itera
         renamed = pair_renamed([task.definition() for task in removed], new)
     for task in removed:
         if task.name not in renamed.values():
-            yield TaskEdit(task, None)
+            yield Change(task, None)
     for name, definition in definitions.items():
         before = draft.tasks.get(renamed.get(name, name))
         edited = definition if before is None else _as_edited(before, definition)
         if before is None or edited != before.definition():
-            yield TaskEdit(before, edited)
+            yield redefined(before, edited)
 
 
 def _as_edited(task: Task, definition: Definition) -> Definition:
@@ -157,8 +101,3 @@ def _as_written(definition: Definition) -> Definition:
         return read(write([definition]), source=definition.name, timezone=definition.timezone).definitions[0]
     except (CrontabFileError, IndexError):
         return definition
-
-
-def _name_of(definition: Definition | None) -> str:
-    assert definition
-    return definition.name

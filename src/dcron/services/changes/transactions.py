@@ -1,13 +1,13 @@
 """Divide many changes of tasks into transactions, so that agents and others can write between them. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import sleep
-from typing import TypeVar
 
 from dcron.errors import ScheduleError
 from dcron.model import Definition
 from dcron.policy.starting import occurrences
 from dcron.policy.starting.dependencies import groups_in_order
+from dcron.services.changes.changeset import Change
 
 MOST_AT_ONCE = 500
 """Changes in one transaction. Each locks a SQLite file for about 8 ms."""
@@ -16,9 +16,8 @@ PAGE = 100
 REST = 0.25
 """Seconds between two such transactions."""
 
-T = TypeVar("T")
-Before = Definition | None
-After = Definition | None
+CHOSEN = 250
+"""Changes in one transaction where each is made alone. There is no rest between two of these."""
 
 
 def rest() -> None:
@@ -26,20 +25,26 @@ def rest() -> None:
     sleep(REST)
 
 
-def in_transactions(writes: Sequence[T], states: Callable[[T], tuple[Before, After]]) -> list[list[T]]:
-    """Return what to write in transactions: one, or several if there are more writes than MOST_AT_ONCE.
+def in_transactions(changes: Sequence[Change]) -> list[list[Change]]:
+    """Return what to write in transactions: one, or several if there are more changes than MOST_AT_ONCE.
 
-    `states` returns a task before and after a write. A task comes after those that it waits for. Tasks that
-    need each other are in one transaction: a renamed task, and the tasks that wait for it.
+    A task comes after those that it waits for. Tasks that need each other are in one transaction: a renamed
+    task, and the tasks that wait for it.
     """
-    if len(writes) <= MOST_AT_ONCE:
-        return [list(writes)] if writes else []
-    pages: list[list[T]] = [[]]
-    for group in groups_in_order(_needs([states(each) for each in writes])):
+    if len(changes) <= MOST_AT_ONCE:
+        return [list(changes)] if changes else []
+    pages: list[list[Change]] = [[]]
+    for group in _in_order(changes):
         if len(pages[-1]) >= PAGE:
             pages.append([])
-        pages[-1] += (writes[int(number)] for number in group)
+        pages[-1] += group
     return pages
+
+
+def each_alone(changes: Sequence[Change]) -> list[list[Change]]:
+    """Return pages of changes that stop no other one, in the same order."""
+    ordered = [change for group in _in_order(changes) for change in group]
+    return [ordered[start : start + CHOSEN] for start in range(0, len(ordered), CHOSEN)]
 
 
 def upstream_of(task: Definition | None) -> Sequence[str]:
@@ -52,18 +57,22 @@ def upstream_of(task: Definition | None) -> Sequence[str]:
         return ()
 
 
-def _needs(writes: Sequence[tuple[Before, After]]) -> dict[str, set[str]]:
-    """Return, by number, the writes that each of these needs to be done before or together with it."""
-    giving = {after.name: str(number) for number, (_, after) in enumerate(writes) if after}
+def _in_order(changes: Sequence[Change]) -> list[list[Change]]:
+    """Return groups of changes that need each other, each after those that have to be made before."""
+    giving = {each.definition.name: str(number) for number, each in enumerate(changes) if each.definition}
     taking = {
-        before.name: str(number)
-        for number, (before, after) in enumerate(writes)
-        if before and (after is None or after.name != before.name or after.every_node)
+        each.before.name: str(number) for number, each in enumerate(changes) if each.before and _takes(each)
     }
-    needs: dict[str, set[str]] = {str(number): set() for number in range(len(writes))}
-    for number, (before, after) in enumerate(writes):
-        needs[str(number)] |= {giving[name] for name in upstream_of(after) if name in giving}
-        for name in upstream_of(before):
+    needs: dict[str, set[str]] = {str(number): set() for number in range(len(changes))}
+    for number, each in enumerate(changes):
+        needs[str(number)] |= {giving[name] for name in upstream_of(each.definition) if name in giving}
+        for name in upstream_of(each.before):
             if name in taking:
                 needs[taking[name]].add(str(number))
-    return needs
+    return [[changes[int(number)] for number in group] for group in groups_in_order(needs)]
+
+
+def _takes(change: Change) -> bool:
+    """Return whether no task can wait for the one of this name afterwards."""
+    after = change.definition
+    return after is None or change.before is None or after.name != change.before.name or after.every_node

@@ -1,23 +1,22 @@
 """Write tasks inside one transaction: check them, plan their next runs, and record who changed what."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from dcron.database import Database
-from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
-from dcron.model import Definition, Run, Task
-from dcron.policy.history import TaskState
-from dcron.policy.ownership import Ownership, ownership_of
+from dcron.errors import Conflict, DcronError, NoCalendar, NotFound, Refused, ScheduleError, UsageError
+from dcron.model import Definition, Ownership, Run, Task, TaskState
 from dcron.policy.starting import occurrences
 from dcron.policy.starting.dependencies import Graph
 from dcron.policy.validation import require_valid
-from dcron.services.changes import dependency_rules
-from dcron.services.changes import matching as sources
+from dcron.services.changes import dependency_rules, matching
 from dcron.store import audit_log, changes
 from dcron.store.audit_log import Author
 from dcron.store.planning import planning
@@ -35,52 +34,57 @@ class AddedTask:
     first_run: Run | None
 
 
+class NameTaken(Refused):
+    """Another task has the name."""
+
+    def __init__(self, name: str) -> None:
+        """Name it."""
+        super().__init__(f"there is a task {name!r} already; choose another name", field="name")
+
+
 class TaskWriter:
     """Writes tasks in the caller's transaction, on behalf of one author.
 
-    The caller has called `dependency_rules.lock_if_affected` before.
+    Tasks may be written in any order. The caller has locked them and what they affect, asks for
+    `dependency_problems` at the end, and rolls back if there are any.
     """
 
     def __init__(
-        self, connection: Connection, database: Database, author: Author, *, postpones: bool = False
+        self, connection: Connection, database: Database, author: Author, *, restores: bool = False
     ) -> None:
         """Write through this connection; all changes bear the database's time of now.
 
-        With `postpones`, tasks may be written in any order: the caller asks for `dependency_problems` at the
-        end, and rolls back if there are any.
+        With `restores`, tasks come from a dump: those that agents cannot run are written, and suspended.
         """
         self.connection = connection
         self.now: datetime = database.now(connection)
-        self._database = database
         self.undoes: int | None = None
         """The id of the change that the following ones undo."""
+        self._database = database
         self._author = author
-        self._actor = author.name
-        self._postpones = postpones
-        self._postponed: set[int] = set()
-        """The ids of tasks whose upstream tasks have to be checked."""
+        self._restores = restores
+        self._written: dict[int, Task] = {}
+        """By id, the tasks whose upstream tasks have to be checked."""
         self._freed: dict[str, None] = {}
         """The names of tasks for which no other task may wait any more."""
 
     def add_valid(
         self, definition: Definition, *, once: bool, numbered: bool, since: datetime | None
     ) -> AddedTask:
-        """Check the definition and add it, like `add`. With `since`, it counts as added at that time."""
+        """Check a definition, add it and plan its first run. Raises UsageError, or Refused for a taken name.
+
+        With `numbered`, a taken name becomes `name-2`, `name-3` and so on. With `since`, it counts as added
+        at that time.
+        """
         self.now = since or self.now
         require_valid(definition, self.now)
         dependency_rules.lock_if_affected(self.connection, self._database, [(None, definition)])
-        return self.add(definition, once=once, numbered=numbered)
-
-    def add(self, definition: Definition, *, once: bool = False, numbered: bool = False) -> AddedTask:
-        """Add a task and plan its first run. Raises UsageError, or Refused when the name is taken.
-
-        With `numbered`, a taken name becomes `name-2`, `name-3` and so on.
-        """
-        task = self._insert(definition, once)
+        insert = partial(tasks.add, now=self.now, actor=self._author.name, once=once)
+        task = insert(self.connection, self._database, definition)
         if task is None and numbered:
-            definition = replace(definition, name=self.free_name(definition.name))
+            definition = replace(definition, name=self._free_name(definition.name))
             require_valid(definition, self.now)  # the times of `H` and `~` depend on the name
-            task = self._insert(definition, once)
+            task = insert(self.connection, self._database, definition)
         if task is None:
             raise Refused(
                 f"there is a task {definition.name!r} already;"
@@ -90,98 +94,98 @@ class TaskWriter:
         self._require_calendars(task, before=None)
         first_run = planning.plan_added(self.connection, task, self.now)
         audit_log.record_added(self.connection, self.now, self._author, [task])
-        self._require_dependencies(task)
+        self._written[task.id] = task
+        self.require_dependencies()
         self._database.notify(self.connection)
         return AddedTask(task, first_run)
 
-    def _insert(self, definition: Definition, once: bool) -> Task | None:
-        return tasks.add(self.connection, self._database, definition, self.now, self._actor, once=once)
+    def _free_name(self, name: str) -> str:
+        beginning = name[: matching.NUMBERED_NAME]
+        taken = tasks.names_beginning(self.connection, beginning, limit=NAMES_COMPARED)
+        return matching.free_name(name, set(taken))
 
-    def add_many(
-        self, definitions: Sequence[Definition], ownership: Callable[[Definition], Ownership]
-    ) -> dict[str, str]:
-        """Add tasks with their first runs, a page at a time. Return, by name, what is wrong with which.
+    def add_many(self, states: Sequence[TaskState], problems: dict[str, DcronError]) -> list[Task]:
+        """Add tasks with their first runs; add to `problems`, by name, what is wrong with others.
 
         Raises Conflict when one of the names is taken.
         """
-        problems: dict[str, str] = {}
-        for start in range(0, len(definitions), PAGE):
-            try:
-                with self.connection.begin_nested():
-                    page = [(each, ownership(each)._asdict()) for each in definitions[start : start + PAGE]]
-                    written = tasks.add_with_state(self.connection, page, self.now, self._actor)
-            except IntegrityError:
-                raise Conflict("a task of one of these names was added meanwhile; repeat it") from None
-            for task in written:
+        added: list[Task] = []
+        for page in self._insert(states):
+            for task in page:
                 try:
                     self._require_calendars(task, before=None)
                 except UsageError as error:
-                    problems[task.name] = str(error)
-            valid = [task for task in written if task.name not in problems]
-            self._postponed.update(task.id for task in valid)
+                    problems[task.name] = error
+            valid = [task for task in page if task.name not in problems]
+            self._written |= {task.id: task for task in valid}
             planning.plan_new(self.connection, valid, self.now)
             audit_log.record_added(self.connection, self.now, self._author, valid)
-        # Only now: a task may run after one that is added later in this batch.
-        if not self._postpones:
-            valid_ones = [each for each in definitions if each.name not in problems]
-            self._require_upstream(valid_ones, problems)
-        self._database.notify(self.connection)
-        return problems
+            added += valid
+        return added
 
-    def replace(self, task: Task, definition: Definition, ownership: Ownership | None = None) -> Task:
-        """Give the task this definition and plan it again. With `ownership`, say whose it is, too.
+    def restore_many(
+        self, states: Sequence[TaskState], next_runs: Mapping[str, datetime | None]
+    ) -> list[str]:
+        """Add tasks of a dump with their `next_runs`, by name; return those whose only time has passed.
 
-        Raises UsageError, Refused when a new name is taken or other tasks need the old one, and Conflict when
-        the task is no longer as it was read.
+        Raises IntegrityError for values that the table does not take.
         """
-        if definition == task.definition():
-            return self.set_ownership(task, ownership) if ownership else task
-        state = ownership._asdict() if ownership else None
-        try:
-            with self.connection.begin_nested():
-                replaced = tasks.replace(self.connection, task, definition, self.now, self._actor, state)
-        except IntegrityError:
-            if definition.name == task.name or tasks.by_name(self.connection, definition.name) is None:
-                raise
-            raise _name_taken(definition.name) from None
-        if not replaced:
-            raise self.conflict(task)
-        if definition.name != task.name or definition.every_node:
-            self._require_no_downstream(task)
-        return self._settle(task, "set")
+        expired: list[Task] = []
+        for page in self._insert(states):
+            expired += planning.plan_restored(self.connection, page, next_runs, self.now)
+            audit_log.record_added(self.connection, self.now, self._author, page)
+        return sorted(task.name for task in expired)
 
-    def set_ownership(self, task: Task, ownership: Ownership) -> Task:
-        """Say whose the task is. Raises Conflict when it is no longer as it was read."""
-        if ownership == ownership_of(task):
+    def _insert(self, states: Sequence[TaskState]) -> Iterator[list[Task]]:
+        """Insert tasks; yield them page by page. Raises Conflict or, for a dump, IntegrityError."""
+        for start in range(0, len(states), PAGE):
+            rows = [(each.definition, self._columns(each)) for each in states[start : start + PAGE]]
+            try:
+                with self.connection.begin_nested():
+                    page = tasks.add_with_state(self.connection, rows, self.now, self._author.name)
+            except IntegrityError:
+                if self._restores:
+                    raise
+                raise Conflict("a task of one of these names was added meanwhile; repeat it") from None
+            yield page
+
+    def put(self, task: Task, state: TaskState) -> Task:
+        """Give the task this state. It is planned again, unless only its owner is another.
+
+        Raises NameTaken, and UsageError for its calendars.
+        """
+        present = task.state()
+        if state == present:
             return task
-        if not tasks.set_ownership(self.connection, task, ownership):
-            raise self.conflict(task)
+        if replace(state, ownership=present.ownership) == present:
+            return self._own(task, state.ownership)
+        definition = None if state.definition == present.definition else state.definition
+        self._change(task, self._columns(state), definition)
+        is_owner_same = state.ownership == present.ownership
+        action = ("pause" if state.pause else "resume") if not definition and is_owner_same else "set"
+        settled = self._settle(task, action)
+        if definition and (definition.name != task.name or definition.every_node):
+            self._freed[task.name] = None
+        return settled
+
+    def _change(self, task: Task, columns: dict[str, Any], definition: Definition | None) -> None:
+        name = definition.name if definition else task.name
+        try:
+            with self.connection.begin_nested() if name != task.name else nullcontext():
+                tasks.change(self.connection, task, columns, self.now, self._author.name, definition)
+        except IntegrityError:
+            if name == task.name or tasks.by_name(self.connection, name) is None:
+                raise
+            raise NameTaken(name) from None
+
+    def _own(self, task: Task, ownership: Ownership) -> Task:
+        tasks.set_ownership(self.connection, task, ownership)
         owned = replace(task, **ownership._asdict())
         self._record("set", before=task, after=owned)
         return owned
 
-    def revert(self, task: Task, state: TaskState) -> Task:
-        """Give the task a former state, with its pause. Raises as `replace` does."""
-        require_valid(state.definition, self.now, task)
-        renamed = state.definition.name != task.name
-        if renamed and tasks.by_name(self.connection, state.definition.name):
-            raise _name_taken(state.definition.name)
-        columns = self._pause(state) | state.ownership._asdict()
-        if not tasks.replace(self.connection, task, state.definition, self.now, self._actor, columns):
-            raise self.conflict(task)
-        if renamed or state.definition.every_node:
-            self._require_no_downstream(task)
-        if state.definition != task.definition() or state.ownership != ownership_of(task):
-            action = "set"
-        else:
-            action = "pause" if state.pause else "resume"
-        reverted = self._settle(task, action)
-        if not task.enabled and reverted.enabled:
-            planning.record_paused(self.connection, task, self.now)
-        return reverted
-
-    def put_back(self, task_id: int, state: TaskState, version: int) -> Task:
-        """Add a removed task again under its id. Raises Refused if its name is taken, or UsageError.
+    def put_back(self, task_id: int, version: int, state: TaskState) -> Task:
+        """Add a removed task again under its id. Raises NameTaken or UsageError.
 
         Its next run is the first one from now on: what it missed stays missed.
         """
@@ -191,65 +195,32 @@ class TaskWriter:
             task_id,
             version,
             state.definition,
-            {"once": state.once, **state.ownership._asdict(), **self._pause(state)},
+            self._columns(state),
             self.now,
-            self._actor,
+            self._author.name,
         )
         if task is None:
-            raise _name_taken(state.definition.name)
+            raise NameTaken(state.definition.name)
         self._require_calendars(task, before=task)
         planning.plan(self.connection, task, self.now)
-        self._require_dependencies(task)
         added = tasks.by_id(self.connection, task_id)
         assert added
         self._record("add", before=None, after=added)
+        self._written[task_id] = added
         return added
 
-    def _pause(self, state: TaskState) -> dict[str, Any]:
-        """Return the columns of a pause. It begins now."""
-        pause = state.pause
-        return {
-            "enabled": pause is None,
-            "paused_reason": pause.reason if pause else None,
-            "paused_by": (pause.by or self._actor) if pause else None,
-            "paused_at": self.now if pause else None,
-            "paused_until": pause.until if pause else None,
-        }
+    def _columns(self, state: TaskState) -> dict[str, Any]:
+        """Return the columns beside the definition. A pause without a begin begins now."""
+        begins = state.pause is not None and state.pause.at is None
+        return state.columns() | ({"paused_at": self.now} if begins else {})
 
-    def remove(self, task: Task, removed: Collection[str] = ()) -> None:
-        """Remove the task; its waiting runs are skipped.
-
-        `removed` are the names of all tasks that this transaction removes. Raises Refused while other tasks
-        run after this one, and Conflict when it is no longer as it was read.
-        """
-        self._require_no_downstream(task, removed)
-        if not tasks.remove(self.connection, task):
-            raise self.conflict(task)
-        planning.withdraw(self.connection, task, self.now, self._actor)
+    def remove(self, task: Task) -> None:
+        """Remove the task; its waiting runs are skipped."""
+        tasks.remove(self.connection, task)
+        planning.withdraw(self.connection, task, self.now, self._author.name)
         self._record("rm", before=task)
-
-    def pause(self, task: Task, reason: str | None, until: datetime | None) -> Task:
-        """Pause the task.
-
-        Raises Refused where it is paused already, UsageError where `until` has passed, or Conflict.
-        """
-        if not task.enabled:
-            because = f": {task.paused_reason}" if task.paused_reason else ""
-            raise Refused(f"{task.name} is paused already{because}")
-        if until and until <= self.now:
-            raise UsageError(f"--until {until:%Y-%m-%dT%H:%M:%SZ} has passed; give a time to come")
-        values: dict[str, Any] = {"enabled": False, "paused_reason": reason, "paused_by": self._actor}
-        values |= {"paused_at": self.now, "paused_until": until}
-        return self._change(task, values, "pause")
-
-    def resume(self, task: Task) -> Task:
-        """End the pause, and record what it missed in one skipped run. Raises Refused or Conflict."""
-        if task.enabled:
-            raise Refused(f"{task.name} is not paused")
-        columns = ("paused_reason", "paused_by", "paused_at", "paused_until")
-        resumed = self._change(task, {"enabled": True, **dict.fromkeys(columns)}, "resume")
-        planning.record_paused(self.connection, task, self.now)
-        return resumed
+        self._freed[task.name] = None
+        self._written.pop(task.id, None)
 
     def conflict(self, task: Task) -> Conflict | NotFound:
         """Return the error for a task that was changed or removed since it was read: by whom, and when."""
@@ -259,67 +230,45 @@ class TaskWriter:
             return NotFound(f"{task.name} was removed meanwhile ({who})")
         return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")
 
-    def free_name(self, name: str) -> str:
-        """Return the name, or if it is taken the first free one of `name-2`, `name-3` and so on."""
-        beginning = name[: sources.NUMBERED_NAME]
-        taken = tasks.names_beginning(self.connection, beginning, limit=NAMES_COMPARED)
-        return sources.free_name(name, set(taken))
+    def require_dependencies(self) -> None:
+        """Raise ScheduleError or Refused if what was written has broken a dependency."""
+        for error in self.dependency_problems().values():
+            raise error
 
-    def dependency_problems(self) -> dict[str, str]:
-        """Return, by name, what is wrong with the dependencies that a writer with `postpones` has changed."""
-        problems: dict[str, str] = {}
-        self._require_upstream(tasks.by_ids(self.connection, self._postponed), problems)
-        freed = list(self._freed)
+    def dependency_problems(self) -> dict[str, DcronError]:
+        """Return, by name, what is wrong with dependencies that were written since the last call."""
+        written, freed = list(self._written.values()), list(self._freed)
+        self._written, self._freed = {}, {}
+        problems: dict[str, DcronError] = {}
+        graphs: dict[str, Graph] = {}
+        for each in written:
+            if problem := dependency_rules.problem_of(self.connection, each, graphs):
+                problems[each.name] = ScheduleError(problem)
         present = {task.name: task for task in tasks.by_names(self.connection, freed)}
         for name in freed:
             if (task := present.get(name)) is None or task.every_node:
                 try:
                     dependency_rules.require_no_downstream(self.connection, name)
                 except Refused as error:
-                    problems.setdefault(name, str(error))
+                    problems.setdefault(name, error)
         return problems
-
-    def _require_dependencies(self, task: Task) -> None:
-        """Raise ScheduleError where the task waits for a missing task, or for itself."""
-        if self._postpones:
-            self._postponed.add(task.id)
-        elif problem := dependency_rules.problem_of(self.connection, task):
-            raise ScheduleError(problem)
-
-    def _require_no_downstream(self, task: Task, removed: Collection[str] = ()) -> None:
-        """Raise Refused while tasks run after this one that is renamed, removed, or on every node now."""
-        if self._postpones:
-            self._freed[task.name] = None
-        else:
-            dependency_rules.require_no_downstream(self.connection, task.name, removed)
-
-    def _require_upstream(self, written: Sequence[Definition], problems: dict[str, str]) -> None:
-        """Add to `problems`, by name, what is wrong with the upstream tasks of these tasks."""
-        graphs: dict[str, Graph] = {}
-        for each in written:
-            if problem := dependency_rules.problem_of(self.connection, each, graphs):
-                problems[each.name] = problem
-
-    def _change(self, task: Task, values: dict[str, Any], action: str) -> Task:
-        if not tasks.change(self.connection, task, values, self.now, self._actor):
-            raise self.conflict(task)
-        return self._settle(task, action)
 
     def _settle(self, before: Task, action: str) -> Task:
         """Plan the task as it now is, and record who changed it."""
         task = tasks.by_id(self.connection, before.id)
         assert task
         # Not at a pause: a task whose calendars are gone, or that waits for itself, may be paused.
-        is_changed = before.definition() != task.definition()
-        if is_changed:
+        is_checked = before.definition() != task.definition() and not self._restores
+        if is_checked:
             self._require_calendars(task, before)
         planning.plan(self.connection, task, self.now)
-        if is_changed:
-            self._require_dependencies(task)
-        self._record(action, before=before, after=task)
-        self._database.notify(self.connection)
+        if task.enabled and not before.enabled:
+            planning.record_paused(self.connection, before, self.now)
+        self._record("restore" if self._restores else action, before=before, after=task)
         settled = tasks.by_id(self.connection, before.id)
         assert settled
+        if is_checked:
+            self._written[task.id] = settled
         return settled
 
     def _record(self, action: str, *, before: Task | None, after: Task | None = None) -> None:
@@ -352,10 +301,6 @@ class TaskWriter:
             except ScheduleError as error:  # its schedule alone is valid: that was checked before
                 named = " and ".join(filter(None, (task.except_calendar, task.only_calendar)))
                 raise ScheduleError(f"{error} (calendar {named})") from None
-
-
-def _name_taken(name: str) -> Refused:
-    return Refused(f"there is a task {name!r} already; choose another name", field="name")
 
 
 def _calendars_of(definition: Definition) -> tuple[str | None, str | None]:

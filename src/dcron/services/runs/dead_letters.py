@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from dcron.errors import NotFound, Refused
+from dcron.errors import Refused
 from dcron.model import Run, RunState
 from dcron.policy.selectors import Selector
 from dcron.policy.validation import require_runnable
-from dcron.services.service import Service
-from dcron.store import audit_log, listings
+from dcron.services.service import Service, find_run
+from dcron.store import listings
 from dcron.store.alerts import rows as alerts
 from dcron.store.claims import finishing
 from dcron.store.nodes import rows as nodes
@@ -58,7 +58,7 @@ class DeadLetters(Service):
         """
         with self.database.write() as connection:
             now = self.database.now(connection)
-            run = self._find(connection, run_id)
+            run = find_run(connection, run_id)
             self._require_retryable(connection, run)
             finishing.lock_tasks(connection, {run.task_id: run.task})
             task = tasks.by_id(connection, run.task_id)
@@ -69,15 +69,14 @@ class DeadLetters(Service):
                 raise Refused(_why_replaced(other, run))
             retried = runs.add(connection, new_runs.requested_retry_of(run, task, now))
             runs.dismiss(connection, [run_id])
-            detail = {"run": retried.id, "retry_of": run_id}
-            audit_log.record_run(connection, now, self.author, "retry", task.id, task.name, detail)
+            self._record_run(connection, "retry", task, {"run": retried.id, "retry_of": run_id})
             self.database.notify(connection)
         return retried
 
     def dismiss(self, run_id: int) -> Run:
         """Remove a run from the dead letters; its record stays. Raises NotFound, or Refused if it is none."""
         with self.database.write() as connection:
-            run = self._find(connection, run_id)
+            run = find_run(connection, run_id)
             if not runs.dismiss(connection, [run_id]):
                 raise _not_listed(run)
             self._note(connection, [run])
@@ -86,7 +85,7 @@ class DeadLetters(Service):
     def require_listed(self, run_id: int) -> None:
         """Raise NotFound if the run does not exist, and Refused if it is no dead letter."""
         with self.database.read() as connection:
-            run = self._find(connection, run_id)
+            run = find_run(connection, run_id)
         if run.dead_at is None:
             raise _not_listed(run)
 
@@ -117,12 +116,6 @@ class DeadLetters(Service):
                 return dismissed
             before_id = page.end
 
-    def _find(self, connection: Connection, run_id: int) -> Run:
-        run = runs.by_id(connection, run_id)
-        if run is None:
-            raise NotFound(f"there is no run {run_id}")
-        return run
-
     def _require_retryable(self, connection: Connection, run: Run) -> None:
         if run.is_trial:
             raise Refused(f"run {run.id} is a trial; `dcron run --like {run.id}` repeats it")
@@ -138,9 +131,7 @@ class DeadLetters(Service):
         known = {task.id for task in tasks.by_ids(connection, {run.task_id for run in dismissed})}
         alerts.dismissed(connection, self.database, known, now)
         for run in dismissed:
-            audit_log.record_run(
-                connection, now, self.author, "dismiss", run.task_id, run.task, {"run": run.id}
-            )
+            self._record_run(connection, "dismiss", run, {"run": run.id})
 
 
 def _not_listed(run: Run) -> Refused:

@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from dcron.errors import NotFound, Refused
-from dcron.model import LAST_RUN, Node, Run, RunState, Task, Trigger
+from dcron.errors import DcronError, NotFound, Refused, UsageError
+from dcron.model import Node, Run, RunState, Task, Trigger
 from dcron.policy.validation import require_runnable, require_text
 from dcron.schedule.effort import repeatable
 from dcron.services import task_names
-from dcron.services.changes.transactions import rest
-from dcron.services.service import Service
-from dcron.store import audit_log
+from dcron.services.changes.transactions import CHOSEN, rest
+from dcron.services.changes.writing import TaskWriter
+from dcron.services.service import Service, find_run
 from dcron.store.claims import finishing, unheard
 from dcron.store.nodes import rows as nodes
 from dcron.store.planning import dependencies, planning
@@ -46,14 +46,51 @@ class Runs(Service):
         if payload is not None:
             require_text("payload", payload)
         with self.database.write() as connection:
-            now = self.database.now(connection)
-            made = []
-            for task in chosen:
-                run_id = planning.run_now(connection, task, now, payload)
-                audit_log.record_run(connection, now, self.author, "run", task.id, task.name, {"run": run_id})
-                made.append(run_id)
-            self.database.notify(connection)
-            return list(filter(None, (runs.by_id(connection, run_id) for run_id in made)))
+            return self._run(connection, chosen, payload)
+
+    def run_chosen(
+        self, chosen: Sequence[Task], payload: str | None = None
+    ) -> tuple[list[Run], dict[str, DcronError]]:
+        """Do the same for those that are as they were read, a page at a time.
+
+        Return the runs, and by name why other tasks were left alone. Raises UsageError.
+        """
+        if payload is not None:
+            require_text("payload", payload)
+        made: list[Run] = []
+        left: dict[str, DcronError] = {}
+        for start in range(0, len(chosen), CHOSEN):
+            with self.database.write() as connection:
+                found = list(self._unchanged(connection, chosen[start : start + CHOSEN], left))
+                made += self._run(connection, found, payload)
+        return made, left
+
+    def _unchanged(
+        self, connection: Connection, page: Sequence[Task], left: dict[str, DcronError]
+    ) -> Iterator[Task]:
+        """Lock and yield the tasks that can run and are as they were read; add why to `left` for others."""
+        writer, ids = TaskWriter(connection, self.database, self.author), [task.id for task in page]
+        tasks.lock(connection, ids)
+        versions = {task.id: task.version for task in tasks.by_ids(connection, ids)}
+        for task in page:
+            if versions.get(task.id) != task.version:
+                left[task.name] = writer.conflict(task)
+                continue
+            try:
+                require_runnable(task)
+                yield task
+            except UsageError as error:
+                left[task.name] = error
+
+    def _run(self, connection: Connection, chosen: Sequence[Task], payload: str | None) -> list[Run]:
+        now = self.database.now(connection)
+        made = []
+        for task in chosen:
+            run_id = planning.run_now(connection, task, now, payload)
+            self._record_run(connection, "run", task, {"run": run_id})
+            made.append(run_id)
+        self.database.notify(connection)
+        return list(filter(None, (runs.by_id(connection, run_id) for run_id in made)))
 
     @repeatable
     def cancel(self, run_id: int) -> Run:
@@ -63,16 +100,12 @@ class Runs(Service):
         """
         with self.database.write() as connection:
             now = self.database.now(connection)
-            run = runs.by_id(connection, run_id)
-            if run is None:
-                raise _no_run(run_id)
+            run = find_run(connection, run_id)
             finishing.lock_tasks(connection, {run.task_id: run.task})
             waiting = self._cancel_waiting(connection, run, now)
             if not waiting and not runs.request_cancel(connection, run_id, self.actor):
                 raise Refused(f"run {run_id} of {run.task} is over: {run.state}")
-            audit_log.record_run(
-                connection, now, self.author, "cancel", run.about_task, run.task, {"run": run_id}
-            )
+            self._record_run(connection, "cancel", run, {"run": run_id})
             self.database.notify(connection)
             cancelled = runs.by_id(connection, run_id)
         assert cancelled
@@ -91,8 +124,7 @@ class Runs(Service):
                 ended = [run.id for run in alone if self._cancel_waiting(connection, run, now)]
                 cancelled += filter(None, (runs.by_id(connection, run_id) for run_id in ended))
                 if cancelled:
-                    detail = {"runs": len(cancelled)}
-                    audit_log.record_run(connection, now, self.author, "cancel", task.id, task.name, detail)
+                    self._record_run(connection, "cancel", task, {"runs": len(cancelled)})
                     self.database.notify(connection)
             yield cancelled
             if len(found) < _AT_ONCE or not cancelled:
@@ -108,21 +140,11 @@ class Runs(Service):
         """
         with self.database.write() as connection:
             now = self.database.now(connection)
-            run = runs.by_id(connection, run_id)
-            if run is None:
-                raise _no_run(run_id)
+            run = find_run(connection, run_id)
             reason = f"given up by {self.actor}: no node had heard of it"
             if not unheard.declare_lost(connection, self.database, now, run_id, reason, self.actor):
                 raise Refused(f"run {run.id} of {run.task} is not unheard: {run.state}")
-            audit_log.record_run(
-                connection,
-                now,
-                self.author,
-                "cancel",
-                run.about_task,
-                run.task,
-                {"run": run_id, "lost": True},
-            )
+            self._record_run(connection, "cancel", run, {"run": run_id, "lost": True})
             lost = runs.by_id(connection, run_id)
         assert lost
         return lost
@@ -132,10 +154,7 @@ class Runs(Service):
     def find_run(self, run_id: int) -> Run:
         """Return the run of this id. Raises NotFound."""
         with self.database.read() as connection:
-            run = runs.by_id(connection, run_id) if run_id <= LAST_RUN else None
-        if run is None:
-            raise _no_run(run_id)
-        return run
+            return find_run(connection, run_id)
 
     def runs(self, criteria: RunFilter, limit: int) -> list[Run]:
         """Return the runs that pass the filter, the newest first."""
@@ -241,7 +260,3 @@ class Runs(Service):
 def _continues(run: Run) -> bool:
     """Return whether something comes after this run if it is cancelled."""
     return run.flow is not None or run.trigger in (Trigger.SCHEDULE, Trigger.RETRY)
-
-
-def _no_run(run_id: int) -> NotFound:
-    return NotFound(f"there is no run {run_id}")

@@ -11,12 +11,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from dcron.errors import NotFound, Refused
-from dcron.model import COMMAND_FIELDS, LAST_RUN, SPEC_DEFAULTS, Node, Run, Task
+from dcron.model import COMMAND_FIELDS, SPEC_DEFAULTS, Node, Run, Task
 from dcron.policy.starting import lanes
 from dcron.policy.starting.lanes import Lane
 from dcron.policy.validation import require_command, require_text, require_valid
-from dcron.services.service import Service
-from dcron.store import audit_log
+from dcron.services.service import Service, find_run
 from dcron.store.nodes import rows as nodes
 from dcron.store.runs import new_runs
 from dcron.store.runs import rows as runs
@@ -80,9 +79,7 @@ class Trials(Service):
         return fields | {"argv": tuple(fields["argv"]) if fields["argv"] else None}
 
     def _find(self, connection: Connection, run_id: int) -> Run:
-        run = runs.by_id(connection, run_id) if run_id <= LAST_RUN else None
-        if run is None:
-            raise NotFound(f"there is no run {run_id}")
+        run = find_run(connection, run_id)
         if isinstance(run.spec, Unreadable):
             raise Refused(f"what run {run_id} executes cannot be read")
         require_command(run.spec)
@@ -107,16 +104,8 @@ class Trials(Service):
         """Insert the trial, and record how it differs from the saved task; None if that is removed."""
         run = runs.add(connection, values)
         before, after = _difference(saved, run.spec)
-        audit_log.record_run(
-            connection,
-            self.database.now(connection),
-            self.author,
-            "run",
-            run.about_task,
-            run.task,
-            {"run": run.id, "trial": True, **detail, **after},
-            before=before,
-        )
+        detail = {"run": run.id, "trial": True, **detail, **after}
+        self._record_run(connection, "run", run, detail, before)
         self.database.notify(connection)
         return run
 

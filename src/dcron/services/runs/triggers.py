@@ -11,7 +11,7 @@ from dcron.policy.starting import catch_up, lanes
 from dcron.policy.starting.occurrences import is_timed, next_not_excluded
 from dcron.policy.validation import require_event, require_runnable, require_text
 from dcron.services.service import Service
-from dcron.store import audit_log, changes
+from dcron.store import changes
 from dcron.store.claims import finishing
 from dcron.store.nodes import rows as nodes
 from dcron.store.planning import events, planning
@@ -127,8 +127,8 @@ class Triggers(Service):
                 ids = planning.add_backfill(connection, task, missing, now)
                 blocked.unblock(connection, [task.id], now)
                 detail = {"from": first.isoformat(), "to": last.isoformat(), "runs": len(missing)}
-                detail |= {"first_run": min(ids), "last_run": max(ids)}
-                audit_log.record_run(connection, now, self.author, "backfill", task.id, task.name, detail)
+                made = {"first_run": min(ids), "last_run": max(ids)}
+                self._record_run(connection, "backfill", task, detail | made)
                 self.database.notify(connection)
             return Backfill(missing, len(requested) - len(missing))
 

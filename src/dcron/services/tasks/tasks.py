@@ -3,24 +3,29 @@
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection
-
 from dcron.errors import NotFound, UsageError
 from dcron.model import Definition, Task
 from dcron.policy.selectors import NamedTasks, Selector, is_pattern
-from dcron.policy.validation import require_text, require_valid
+from dcron.policy.validation import require_valid
 from dcron.schedule.effort import repeatable
 from dcron.services import task_names
-from dcron.services.changes import dependency_rules
-from dcron.services.changes import imported as imports
-from dcron.services.changes.imported import Imported, InvalidTasks, NotAgreed
-from dcron.services.changes.owned_tasks import require_changes_allowed
+from dcron.services.changes.changeset import (
+    TOGETHER,
+    Change,
+    Rules,
+    Written,
+    edited,
+    paused,
+    resumed,
+    write_changes,
+)
+from dcron.services.changes.imported import Import, Imported, NotAgreed
+from dcron.services.changes.transactions import each_alone
 from dcron.services.changes.writing import TaskWriter
 from dcron.services.service import Service
 from dcron.services.tasks import rows as task_rows
@@ -186,69 +191,42 @@ class Tasks(Service):
         added at that time: an occurrence between then and now is due at once, not missed.
         """
         with self.database.write() as connection:
-            writer = self._writer(connection)
+            writer = TaskWriter(connection, self.database, self.author)
             return writer.add_valid(definition, once=once, numbered=numbered, since=since).task
 
     def edit(self, task: Task, changed: Mapping[str, Any]) -> Task:
         """Set fields of the task as it was read. Raises UsageError, Refused, or Conflict when it changed."""
-        (edited,) = self.edit_all([(task, changed)])
-        return edited
+        return self.change([edited(task, changed)]).tasks[0]
 
-    @repeatable
-    def edit_all(self, edits: Sequence[tuple[Task, Mapping[str, Any]]]) -> list[Task]:
-        """Set fields of these tasks as they were read. Raises UsageError, Refused or Conflict."""
-        definitions = {task.id: replace(task.definition(), **changed) for task, changed in edits}
-        with self.database.write() as connection:
-            writer = self._writer(connection)
-            for task, _ in edits:
-                require_valid(definitions[task.id], writer.now, task)
-            changes = [(task, definitions[task.id]) for task, _ in edits]
-            dependency_rules.lock_if_affected(connection, self.database, changes)
-            require_changes_allowed(connection, [task for task, _ in edits])
-            locked = _locked(connection, [task for task, _ in edits])
-            edited = {task.id: writer.replace(task, definitions[task.id]) for task in locked}
-        return [edited[task.id] for task, _ in edits]
-
-    @repeatable
     def remove(self, *removed: Task) -> None:
         """Remove the tasks; their waiting runs are skipped. Raises Refused or Conflict."""
-        with self.database.write() as connection:
-            dependency_rules.lock_if_affected(connection, self.database, [(task, None) for task in removed])
-            require_changes_allowed(connection, removed)
-            writer = self._writer(connection)
-            names = {task.name for task in removed}
-            for task in _locked(connection, removed):
-                writer.remove(task, names)
+        self.change([Change(task, None) for task in removed])
 
     def pause(self, task: Task, reason: str | None = None, until: datetime | None = None) -> Task:
         """Pause the task until it is resumed, or until `until`. Raises Refused or Conflict."""
-        (paused,) = self.pause_all([(task, until)], reason)
-        return paused
-
-    @repeatable
-    def pause_all(self, pauses: Sequence[tuple[Task, datetime | None]], reason: str | None) -> list[Task]:
-        """Pause these tasks, each until its own time, or until it is resumed. Raises Refused or Conflict."""
-        if reason is not None:
-            require_text("reason", reason)
-        ends = {task.id: until for task, until in pauses}
-        with self.database.write() as connection:
-            writer = self._writer(connection)
-            locked = _locked(connection, [task for task, _ in pauses])
-            paused = {task.id: writer.pause(task, reason, ends[task.id]) for task in locked}
-        return [paused[task.id] for task, _ in pauses]
+        return self.change([paused(task, reason, until, self.actor)]).tasks[0]
 
     def resume(self, task: Task) -> Task:
         """End the pause, and record what it missed in one skipped run. Raises Refused or Conflict."""
-        (resumed,) = self.resume_all([task])
-        return resumed
+        return self.change([resumed(task)]).tasks[0]
+
+    def change(self, changes: Sequence[Change], rules: Rules = TOGETHER) -> Written:
+        """Make these changes of tasks as they were read, all or none. Raises why the first cannot be made.
+
+        By the rules ALONE, those that cannot be made are left out, and each page is a transaction of its own.
+        """
+        written = Written()
+        for page in each_alone(changes) if rules.each_alone else [changes]:
+            written.add(self._change(page, rules))
+        return written
 
     @repeatable
-    def resume_all(self, paused: Sequence[Task]) -> list[Task]:
-        """End the pauses of these tasks. Raises Refused or Conflict."""
+    def _change(self, changes: Sequence[Change], rules: Rules) -> Written:
         with self.database.write() as connection:
-            writer = self._writer(connection)
-            resumed = {task.id: writer.resume(task) for task in _locked(connection, paused)}
-        return [resumed[task.id] for task in paused]
+            written = write_changes(connection, self, changes, rules)
+            if not rules.each_alone:
+                written.require_all()
+        return written
 
     # Files ------------------------------------------------------------------------------------------
 
@@ -277,18 +255,10 @@ class Tasks(Service):
         """
         self._compute_ahead(definitions)
         with self.database.write(keeps=not dry_run) as connection, connection.begin_nested() as attempt:
-            writer = self._writer(connection)
-            matches = imports.match(connection, definitions, source, prefix, adopt=adopt)
-            changes = ((each.task, each.definition) for each in matches)
-            dependency_rules.lock_if_affected(connection, self.database, changes)
-            require_changes_allowed(
-                connection, [each.task for each in matches if each.task and not each.other]
-            )
-            imported, problems = imports.write(writer, matches, source)
-            if problems:
-                raise InvalidTasks(imports.by_file_name(matches, problems))
+            work = Import(connection, self, source, definitions, prefix, adopt=adopt)
+            imported = work.write()
             if source:
-                imports.refuse_open_accounts(writer, imported, by_root=by_root)
+                work.refuse_open_accounts(imported, by_root=by_root)
             if agreed and not imported.is_agreed(agreed):
                 raise NotAgreed(imported)
             if dry_run:
@@ -308,19 +278,9 @@ class Tasks(Service):
 
     # ------------------------------------------------------------------------------------------------
 
-    def _writer(self, connection: Connection) -> TaskWriter:
-        return TaskWriter(connection, self.database, self.author)
-
     def _compute_ahead(self, definitions: Sequence[Definition]) -> None:
         """Compute the times of these schedules, so that the transaction finds them in the cache."""
         now = self.now()
         for definition in definitions:
             with suppress(UsageError):  # the transaction reports it
                 require_valid(definition, now)
-
-
-def _locked(connection: Connection, changed: Sequence[Task]) -> list[Task]:
-    """Lock the tasks if there are several; return them in the order in which all transactions write them."""
-    if len(changed) > 1:
-        tasks.lock(connection, [task.id for task in changed])
-    return sorted(changed, key=lambda task: task.id)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from dcron.errors import UsageError, ZoneError
 from dcron.model import Definition, Node, NodeState, Run, RunState, Task, Trigger
-from dcron.policy.history import RecordedChange, TaskHistory, state_of
+from dcron.policy.history import RecordedChange, TaskHistory
 from dcron.policy.starting.catch_up import INSTANT
 from dcron.policy.starting.freezes import FrozenTime
 from dcron.policy.starting.near import occurrences_between
@@ -49,7 +49,7 @@ class Facts:
     @cached_property
     def past(self) -> TaskHistory:
         """What was changed about the task."""
-        present = state_of(self.task) if self.task else None
+        present = self.task.state() if self.task else None
         return TaskHistory(changes.typed_of_task(self.connection, self.task_id), present)
 
     @cached_property

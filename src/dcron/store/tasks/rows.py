@@ -26,8 +26,7 @@ from sqlalchemy import (
 )
 
 from dcron.database import Database, Reply, locked
-from dcron.model import DEFINITION_FIELDS, Definition, RunState, Task
-from dcron.policy.ownership import Ownership
+from dcron.model import DEFINITION_FIELDS, Definition, Ownership, RunState, Task
 from dcron.policy.selectors import Selector
 from dcron.policy.starting import occurrences
 from dcron.schema.conditions import DEAD, NEXT, ONCE, REBOOT, UNPLANNED
@@ -126,23 +125,19 @@ def add_with_state(
     return by_names(connection, [definition.name for definition, _ in definitions])
 
 
-def replace(
+def change(
     connection: Connection,
     task: Task,
-    definition: Definition,
+    columns: Mapping[str, Any],
     now: datetime,
     actor: str,
-    state: Mapping[str, Any] | None = None,
+    definition: Definition | None = None,
 ) -> bool:
-    """Rewrite the task, and the columns in `state`, if its version is still the one read.
+    """Set columns of the task, and its definition, if its version is still the one read.
 
     Return whether it was. The caller then plans the task.
     """
-    return change(connection, task, {**_values(definition), **(state or {})}, now, actor)
-
-
-def change(connection: Connection, task: Task, values: dict[str, Any], now: datetime, actor: str) -> bool:
-    """Set columns of the task if its version is still the one read. Return whether it was."""
+    values = {**(_values(definition) if definition else {}), **columns}
     result = connection.execute(
         update(crontab)
         .where(crontab.c.id == task.id, crontab.c.version == task.version)

@@ -9,7 +9,7 @@ from dcron.fields import FIELDS
 from dcron.model import Definition, Task
 from dcron.presentation import next_runs, owned_tasks
 from dcron.presentation.emphasis import Struck
-from dcron.services.changes.text_edits import Changes, ConflictingTask, TaskChange
+from dcron.services.changes.changeset import Overtaken, TaskChange
 from dcron.tui.forms.checking import Moved, changed_fields
 from dcron.tui.forms.fields import shown
 from dcron.values.safe_text import safe, shorten
@@ -48,9 +48,9 @@ def field_changes(before: Definition, after: Definition) -> Iterator[Part]:
         yield f"{field.title}: {old} -> {new}" if before.schedule else f"{field.title}: {new}", ""
 
 
-def form_conflict(base: Definition, overtaken: ConflictingTask) -> Iterator[Part]:
+def form_conflict(base: Definition, overtaken: Overtaken) -> Iterator[Part]:
     """Yield who changed it first, what each side changed, and how theirs differs from mine."""
-    yield overtaken.message, ""
+    yield str(overtaken.error), ""
     if overtaken.theirs:
         yield from _headed("they changed", field_changes(base, overtaken.theirs))
     if overtaken.mine:
@@ -65,20 +65,20 @@ def act_conflict(base: Task, theirs: Task, here: tzinfo) -> Iterator[Part]:
         yield "  resumed it" if theirs.enabled else f"  {next_runs.pause(theirs, here)}", ""
 
 
-def text_changes(changes: Changes, now: datetime) -> Iterator[Part]:
-    """Yield what a text would change, task by task."""
-    for notice in changes.notices:
+def text_changes(changes: Sequence[TaskChange], now: datetime, notices: Sequence[str] = ()) -> Iterator[Part]:
+    """Yield notices about a text, and what would change, task by task."""
+    for notice in notices:
         yield f"! {notice}", "bold"
-    for change in changes.changes[:CHANGES_SHOWN]:
+    for change in changes[:CHANGES_SHOWN]:
         yield from _text_change(change, now)
-    if len(changes.changes) > CHANGES_SHOWN:
-        yield f"and {len(changes.changes) - CHANGES_SHOWN:,} more", "bold"
+    if len(changes) > CHANGES_SHOWN:
+        yield f"and {len(changes) - CHANGES_SHOWN:,} more", "bold"
 
 
-def text_conflict(overtaken: Sequence[ConflictingTask]) -> Iterator[Part]:
+def text_conflict(overtaken: Sequence[Overtaken]) -> Iterator[Part]:
     """Yield each task that another person changed: who, and how theirs differs from mine."""
     for each in overtaken[:CHANGES_SHOWN]:
-        yield each.message, "bold"
+        yield str(each.error), "bold"
         yield from _difference(each)
 
 
@@ -100,7 +100,7 @@ def _reminders(changed: Sequence[Definition | None]) -> Iterator[Part]:
         yield f"! {text}", "bold"
 
 
-def _difference(overtaken: ConflictingTask) -> Iterator[Part]:
+def _difference(overtaken: Overtaken) -> Iterator[Part]:
     yield from _headed("- theirs, + yours", difference_lines(overtaken.difference()))
 
 

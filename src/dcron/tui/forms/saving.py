@@ -7,7 +7,8 @@ from dcron.crontabfile import write
 from dcron.editor import TextFile
 from dcron.errors import Conflict, NotFound
 from dcron.model import Definition, Task
-from dcron.services.changes.text_edits import ConflictingTask, EditConflict
+from dcron.services.changes.changeset import Overtaken, edited
+from dcron.services.changes.text_edits import EditConflict
 from dcron.services.crontab import Crontab
 from dcron.tui.forms.checking import changed_fields
 from dcron.tui.forms.equivalent import add_line, set_line
@@ -27,8 +28,7 @@ def change(crontab: Crontab, task: Task, definition: Definition) -> Outcome:
         crontab.edit(task, changed)
     except (Conflict, NotFound) as error:
         theirs = crontab.tasks_by_id([task.id]).get(task.id)
-        mine = replace(task.definition(), **changed)
-        raise EditConflict([ConflictingTask(str(error), theirs, mine)]) from None
+        raise EditConflict([Overtaken(edited(task, changed), error, theirs)]) from None
     return done(f"changed {definition.name}", set_line(task, definition))
 
 

@@ -11,7 +11,8 @@ from textual.binding import Binding, BindingType
 from dcron.errors import DatabaseError, DcronError
 from dcron.fields import FIELDS
 from dcron.model import Definition, Task
-from dcron.services.changes.text_edits import ConflictingTask, EditConflict
+from dcron.services.changes.changeset import Overtaken
+from dcron.services.changes.text_edits import EditConflict
 from dcron.services.crontab import Crontab
 from dcron.tui.forms import dialog_text, saving
 from dcron.tui.forms.checking import GENERAL, Checked, changed_fields, merged
@@ -144,7 +145,7 @@ class TaskForm(Form):
 
     # Conflicts --------------------------------------------------------------------------------------
 
-    def _conflict(self, overtaken: ConflictingTask, kept: Path | None = None) -> None:
+    def _conflict(self, overtaken: Overtaken, kept: Path | None = None) -> None:
         """Show both versions and let the person choose. `kept` is the file with mine, if there is one."""
 
         def again(path: Path) -> None:
@@ -170,7 +171,7 @@ class TaskForm(Form):
         self.host.report(f"yours is kept in {path}")
         self.dismiss()
 
-    def _rebase(self, overtaken: ConflictingTask) -> None:
+    def _rebase(self, overtaken: Overtaken) -> None:
         """Apply my changes to theirs; the review comes again before it is saved."""
         mine, theirs = overtaken.mine, overtaken.theirs
         assert mine
@@ -184,7 +185,7 @@ class TaskForm(Form):
         self._saving = True
         self.check_soon()
 
-    def _keep(self, overtaken: ConflictingTask, then: Callable[[Path], None]) -> None:
+    def _keep(self, overtaken: Overtaken, then: Callable[[Path], None]) -> None:
         assert overtaken.mine
         try:
             path = saving.keep(overtaken.mine)

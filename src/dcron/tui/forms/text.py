@@ -13,10 +13,10 @@ from dcron.errors import DcronError
 from dcron.model import Definition
 from dcron.presentation.humanize import plural
 from dcron.services.bulk_edit import MOST_READ, BulkEdit, keep
+from dcron.services.changes.changeset import Overtaken
 from dcron.services.changes.text_edits import (
     BadText,
     Changes,
-    ConflictingTask,
     CrontabText,
     EditConflict,
 )
@@ -86,7 +86,9 @@ class TextEdit:
             self._open.close()
             self._host.report("\n".join(["no change", *changes.notices]))
             return
-        text = dialog_text.content(dialog_text.text_changes(changes, self._host.health.now()))
+        text = dialog_text.content(
+            dialog_text.text_changes(changes.changes, self._host.health.now(), changes.notices)
+        )
         count = plural(len(changes.changes), "task")
         removes = any(change.kind == "removed" for change in changes.changes)
         key, label = ("y", "applies it, with the removals") if removes else ("Enter", "applies it")
@@ -160,7 +162,7 @@ class TextEdit:
         text = dialog_text.content(dialog_text.text_conflict(conflict.overtaken))
         self._decide("another person changed it first; nothing was changed", text, choices, theirs)
 
-    def _merge(self, overtaken: Sequence[ConflictingTask]) -> None:
+    def _merge(self, overtaken: Sequence[Overtaken]) -> None:
         """Apply my changes to theirs, as a new text. The review comes before it is applied."""
         try:
             mine = {each.name: each for each in self._definitions(unmark(self._file.read(MOST_READ)))}

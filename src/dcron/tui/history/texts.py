@@ -6,7 +6,6 @@ from datetime import datetime, tzinfo
 from dcron.policy.history import RecordedChange
 from dcron.presentation import humanize
 from dcron.presentation.differences import of_change, pause_lines, what
-from dcron.services.changes.text_edits import Changes
 from dcron.services.undo import Undone
 from dcron.tui.forms.dialog_text import Part, difference_lines, text_changes
 
@@ -39,7 +38,7 @@ def details(change: RecordedChange, here: tzinfo) -> Iterator[Part]:
 
 def undone(would: Undone, now: datetime) -> Iterator[Part]:
     """Yield what an undo would do: the difference of each task, and the runs that move."""
-    yield from text_changes(Changes([each for each in would.tasks if each.difference()]), now)
+    yield from text_changes([each for each in would.tasks if each.redefines], now)
     for each in would.tasks:
         for line in pause_lines(each.before, each.after):
             yield f"{each.name}  {line}", ""
