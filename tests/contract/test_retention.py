@@ -351,13 +351,11 @@ def test_after_a_failed_batch_the_next_one_is_smaller(stage: Stage, monkeypatch:
     insert_history(stage, [{"task_id": a, "days": 60}] * 120)
     delete, sizes, most = History.delete, list[int](), 20
 
-    def full(
-        history: History, connection: Any, database: Any, batch: Sequence[Any], now: datetime
-    ) -> Deleted:
+    def full(history: History, connection: Any, batch: Sequence[Any], now: datetime) -> Deleted:
         sizes.append(len(batch))
         if len(batch) > most:
             raise DatabaseError("database or disk is full")
-        return delete(history, connection, database, batch, now)
+        return delete(history, connection, batch, now)
 
     monkeypatch.setattr(History, "delete", full)
     assert prune(stage) == {"runs": 120}
@@ -459,7 +457,7 @@ def test_a_late_end_between_look_and_deletion_keeps_the_run(stage: Stage) -> Non
     )
     hold(stage, run_id=ids[1])
     with stage.database.write() as connection:
-        assert history.delete(connection, stage.database, page.candidates, stage.now).runs == 0
+        assert history.delete(connection, page.candidates, stage.now).runs == 0
     assert left(stage) == ids
 
 

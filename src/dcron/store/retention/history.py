@@ -20,7 +20,6 @@ from sqlalchemy import (
     Integer,
     Row,
     Select,
-    Text,
     and_,
     bindparam,
     case,
@@ -34,14 +33,13 @@ from sqlalchemy import (
     update,
 )
 
-from dcron.database import Columns, Database
 from dcron.fields.retention import FOREVER
 from dcron.model import RunState
 from dcron.policy.retention import Fate, Keep, PastRun, Verdict, judge, keep_of
 from dcron.policy.statistics import DAY, day_of, start_of
 from dcron.schema.conditions import FINISHED
 from dcron.schema.tables import crontab, holds, output, runs, summed_days
-from dcron.schema.types import DayOf, Instant
+from dcron.schema.types import DayOf
 from dcron.settings.labels import for_labels
 from dcron.settings.registry import labels_of
 from dcron.store.statistics.finished_runs import Place
@@ -51,7 +49,6 @@ from dcron.values.unreadable import Unreadable, UnreadableTime
 EARLIEST = datetime.fromisoformat("0001-01-03T00:00:00+00:00")
 _NONE_LAST = 1 << 63
 """Instead of the oldest started run that a task keeps in any case: it keeps none."""
-_BATCH = Columns(id=BigInteger(), state=Text(), finished_at=Instant())
 
 
 @dataclass(frozen=True)
@@ -133,21 +130,19 @@ class History:
         self._read_last_kept(connection, past, now)
         judged, spare = list[Candidate](), list[int]()
         for row, run, keep in past:
-            verdict = self._judge(row.task_id, run, keep, now)
+            last_kept, spare_from = self._last_kept.get(row.task_id, 0), self.oldest_spare.get(row.task_id)
+            verdict = judge(run, keep, now, last_kept, spare_from)
             if verdict.is_spare:
                 spare.append(row.task_id)
             if verdict.fate is not Fate.NOTHING:
                 judged.append(Candidate(run.id, run.state, run.finished_at, verdict, verdict.fate))
         return Page(_with_something_to_delete(connection, judged, self._needs_archive), end, spare)
 
-    def delete(
-        self, connection: Connection, database: Database, candidates: Sequence[Candidate], now: datetime
-    ) -> Deleted:
+    def delete(self, connection: Connection, candidates: Sequence[Candidate], now: datetime) -> Deleted:
         """Delete these runs, or only their output, unless a condition no longer holds."""
-        query = _conditions(database.rows(_BATCH), self._needs_archive)
-        query = query.with_for_update(skip_locked=True, of=runs)
-        values = [(each.id, each.state.value, each.finished_at) for each in candidates]
-        checked = _allowed(connection.execute(query, database.values(_BATCH, values)), candidates)
+        query = _facts(self._needs_archive).where(runs.c.id.in_([each.id for each in candidates]))
+        locking = query.with_for_update(skip_locked=True, of=runs)
+        checked = _allowed(connection.execute(locking), candidates)
         whole = [each for each in checked if each.fate is Fate.ALL]
         if checked:
             connection.execute(delete(output).where(output.c.run_id.in_([each.id for each in checked])))
@@ -171,9 +166,6 @@ class History:
             return of_one.where(ended.is_not(None)).order_by(runs.c.id).limit(limit)
         query = joined.where(text(f"runs.{FINISHED}"), *after.is_before_run(), ended < before)
         return query.order_by(ended, runs.c.id).limit(limit)
-
-    def _judge(self, task_id: int, run: PastRun, keep: Keep, now: datetime) -> Verdict:
-        return judge(run, keep, now, self._last_kept.get(task_id, 0), self.oldest_spare.get(task_id))
 
     def _keep_of_row(self, row: Row[Any]) -> Keep:
         if row.known is None:
@@ -342,11 +334,6 @@ def _allowed(rows: Iterable[Row[Any]], candidates: Sequence[Candidate]) -> list[
                 size = row._mapping.get("bytes", each.bytes) or 0
                 found.append(replace(each, fate=fate, bytes=size))
     return found
-
-
-@cache
-def _conditions(batch: FromClause, with_archive: bool) -> Select[Any]:
-    return _facts(with_archive).join_from(batch, runs, runs.c.id == batch.c.id)
 
 
 @cache

@@ -281,7 +281,7 @@ class Walk:
             work.position["places"][stage] = stored_place(Place(before, 0))
         if batch:
             with work.transaction() as (connection, now):
-                deleted = self.history.delete(connection, work.database, batch, now)
+                deleted = self.history.delete(connection, batch, now)
             work.count(runs=deleted.runs, outputs=deleted.outputs, bytes=deleted.bytes)
         if not rest and self._spare is not None and stage.startswith(RUNS):
             self._spare.update(page.spare)
