@@ -40,7 +40,7 @@ def test_add_and_set_warn_of_a_minute_at_which_many_start(dcron: Dcron) -> None:
     changed = dcron.done("set", "b", "--schedule", "0 3 * * *")
     assert "11 tasks start at" in changed.err
     assert "same-minute" not in dcron.done("set", "b", "--timeout", "5m").err
-    often = "* * * * *"  # is no reason to move others, nor is it told to move
+    often = "* * * * *"  # is no reason to move others, and is not advised to move
     assert "same-minute" not in dcron.done("add", often, "x").err
 
 

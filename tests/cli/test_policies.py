@@ -215,7 +215,7 @@ def test_a_backfill_makes_up_for_what_never_succeeded(dcron: Dcron) -> None:
     would = dcron.done("backfill", "report", *SPAN, "--dry-run")
     assert would.out.startswith("would make  6 runs of report\nfirst       Wed 2020-01-01 00:00:00 JST")
     assert "last        Wed 2020-01-01 05:00:00 JST" in would.out
-    assert len(dcron.done("runs", "report", "--json").json) == 1  # its next turn
+    assert len(dcron.done("runs", "report", "--json").json) == 1  # its next run
     made = dcron.done("backfill", "report", *SPAN, "-y")
     assert made.out.startswith("made   6 runs of report\n")
     assert "no agent is running" in made.err

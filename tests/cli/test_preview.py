@@ -15,7 +15,7 @@ OCCURRENCE = {"at", "local", "utc_offset", "offset", "note", "reason", "starts_a
 
 @pytest.fixture
 def nowhere(sqlite: Dcron) -> Dcron:
-    """`dcron` whose database nobody can reach."""
+    """`dcron` whose database cannot be reached."""
     sqlite.url = "postgresql://nobody:secret@127.0.0.1:1/none"
     return sqlite
 

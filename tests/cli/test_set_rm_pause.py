@@ -217,7 +217,7 @@ def test_verbs_that_change_take_whole_names_alone(dcron: Dcron, words: list[str]
     assert several.code == (2 if words[0] == "backfill" else 4)
     assert dcron.done("view", "deploy-prod", "--json").json == before
     assert dcron.done("runs", "deploy-prod", "--json").json == dcron.done("runs", "deploy-p", "--json").json
-    assert len(dcron.done("runs", "deploy-prod", "--json").json) == 1  # its next turn, and nothing else
+    assert len(dcron.done("runs", "deploy-prod", "--json").json) == 1  # its next run, and nothing else
 
 
 def test_removing_a_name_twice_removes_one_task(dcron: Dcron) -> None:

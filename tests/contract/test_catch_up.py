@@ -41,7 +41,7 @@ def test_after_downtime(
     task = stage.task("backup", catch_up=policy, catch_up_window=window)
     stage.now = at("12:55")
     assert run_all(stage, stage.node()) == ran
-    assert times(stage, task, RunState.SKIPPED) == missed, "one row tells them all"
+    assert times(stage, task, RunState.SKIPPED) == missed, "one row has them all"
     assert times(stage, task, RunState.WAITING) == ["13:00"]
 
 

@@ -35,7 +35,7 @@ def test_the_next_run_is_counted_from_the_end_of_the_one_before(stage: Stage, ho
     assert planned.blocked is Block.DELAY
     stage.now = at("12:17")
     assert stage.take(node) == []
-    assert stage.crontab.view("poll").next_run_at is None, "nobody knows yet"
+    assert stage.crontab.view("poll").next_run_at is None, "it is not known yet"
     ENDS[how](stage, node, run.id)
     (planned,) = scheduled_runs(stage, task)
     assert (planned.blocked, planned.due_at) == (None, stage.forward(minutes=5))

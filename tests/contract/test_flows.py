@@ -101,7 +101,7 @@ def test_a_step_without_success_leaves_out_what_comes_after(stage: Stage, etl: E
         assert run.reason == f"{ENDS[state]} (run {middle['clean']})"
     stage.finish(etl.node, middle["enrich"], FAILED)
     stage.finish(etl.node, middle["join"])
-    assert len(stage.runs(etl.load.id)) == 1, "told once"
+    assert len(stage.runs(etl.load.id)) == 1, "recorded once"
     assert etl.take() == {}
 
 

@@ -47,7 +47,7 @@ def test_low_does_not_wait_for_ever_behind_a_stream_of_others(stage: Stage) -> N
             break
         stage.forward(minutes=1)
     waited = stage.now - began
-    assert waited == HEAD_START["normal"] - HEAD_START["low"], "then it stands level, and is the older one"
+    assert waited == HEAD_START["normal"] - HEAD_START["low"], "then it ranks level, and is the older one"
 
     stage.crontab.run(low)
     began = stage.now

@@ -381,7 +381,7 @@ def test_runs_that_could_not_go_are_met_again_within_a_day(stage: Stage) -> None
     job = Prune(lambda: stage.now.timestamp())
     assert prune(stage, job) == {}
     insert_history(stage, [{"task_id": a, "days": 0}])
-    assert prune(stage, job) == {}, "it was passed over before"
+    assert prune(stage, job) == {}, "it was left out before"
     stage.forward(hours=25)
     assert prune(stage, job) == {"runs": 1}
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.parametrize("database_url", ["postgres"], indirect=True
 WARM = 8
 """Rounds after which the driver has prepared all statements."""
 LOOK, CLAIM, FINISH, BEAT = 1, 2, 2, 3
-"""A heartbeat of an agent needs one more: here the clock stands and is not read."""
+"""A heartbeat of an agent needs one more: here the clock does not move and is not read."""
 
 
 class Wire:

@@ -22,7 +22,7 @@ from tests.support.tui import Screen, Stage
 
 
 class Connection:
-    """Stands for the connection that the thread hands to its work."""
+    """Replaces the connection that the thread hands to its work."""
 
     def __init__(self) -> None:
         self.broken = False

@@ -166,7 +166,7 @@ async def test_details_and_reasons_are_shown_by_the_words_of_the_shell(stage: St
 
 
 def at_once(screen: Any, *keys: str) -> None:
-    """What somebody types who does not wait for the screen, or a program does."""
+    """Type as a person who does not wait for the screen, or as a program."""
     for key in keys:
         character = {"colon": ":", "slash": "/", "space": " ", "enter": "\r", "escape": "\x1b"}.get(key, key)
         screen.app.post_message(events.Key(key, character))
@@ -229,7 +229,7 @@ async def test_keys_typed_before_a_form_is_ready_wait(stage: Stage, monkeypatch:
         at_once(screen, "colon", *"edit", "space", *"other", "enter", *"rsrD")
         await screen.shows("there is no task")
         monkeypatch.setattr(Slow, "seconds", 3.0)
-        at_once(screen, "e", "r", "escape", "j")  # Esc waits for it no longer than a moment
+        at_once(screen, "e", "r", "escape", "j")  # Esc waits for it only shortly
         await screen.shows("the typed keys were ignored")
         await asyncio.sleep(3)
         monkeypatch.setattr(Slow, "seconds", 0.0)
@@ -257,7 +257,7 @@ async def test_keys_can_be_remapped_by_their_names(stage: Stage) -> None:
     async with stage.screen("backup", keys={"tasks.run": "f5"}) as screen:
         await screen.press("r")
         await screen.press("f5", shows="dcron run backup")
-        assert len(stage.crontab.runs(wanted_of(stage, "backup"), 10)) == 2  # the turn, and this one
+        assert len(stage.crontab.runs(wanted_of(stage, "backup"), 10)) == 2  # the next run, and this one
 
 
 @pytest.mark.slow

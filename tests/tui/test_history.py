@@ -116,7 +116,7 @@ async def test_the_last_acts_of_the_session_are_undone_and_an_undo_is_redone(
         await screen.press("D", shows="delete backup?")
         await screen.press("y")
         await screen.until(lambda: not stage.crontab.names("backup", 1))
-        stage.crontab.pause(stage.crontab.get("other"))  # somebody else's
+        stage.crontab.pause(stage.crontab.get("other"))  # another person's
         await screen.press("u", shows="undo your last act?")
         await agree(screen)
         await screen.until(lambda: stage.crontab.names("backup", 1))

@@ -29,7 +29,7 @@ def plain(name: str) -> str:
 
 
 def hostile(where: str, kind: str) -> str:
-    """One of the corpus between two words that tell where it came from."""
+    """One of the corpus between two words that say where it came from."""
     return f"{where}:{kind}<{CORPUS[kind]}>"
 
 
@@ -257,7 +257,7 @@ def require_inert(screen: Terminal, *texts: str) -> None:
 
 ENTER, ESCAPE, PALETTE, PAGE_DOWN = "\r", "\x1b", "\x10", "\x1b[6~"
 FIRST = 3
-"""Tasks that stand before those of the corpus."""
+"""Tasks that come before those of the corpus."""
 PASTED = "".join(CORPUS[kind] for kind in ("eight-bit", "markup", "direction", "clipboard", "marks"))
 
 

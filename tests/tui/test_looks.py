@@ -131,7 +131,7 @@ def test_texts_are_readable_on_every_ground(theme: Theme) -> None:
 @pytest.mark.parametrize("theme", PAINTED, ids=lambda theme: theme.name)
 def test_colours_stay_apart(theme: Theme) -> None:
     drawn = as_drawn(theme)
-    if theme.name == "dcron-light-16":  # green is not readable there; signs tell the results apart
+    if theme.name == "dcron-light-16":  # green is not readable there; signs distinguish the results
         assert drawn["text-success"] == drawn["foreground"]
         drawn["text-success"] = ""
     assert len({drawn[name] for name in ("foreground", *SIGNALS)}) == 1 + len(SIGNALS)

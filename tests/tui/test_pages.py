@@ -39,7 +39,7 @@ def shop_url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(autouse=True)
 def still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time stands still, and the database is always well."""
+    """The clock does not move, and the database is always well."""
     monkeypatch.setattr(Health, "now", lambda self: NOON)
 
 

@@ -40,7 +40,7 @@ def seeded_url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time stands still, and the database is always well."""
+    """The clock does not move, and the database is always well."""
     monkeypatch.setattr(Health, "now", lambda self: NOON)
     monkeypatch.setattr(Health, "summary", lambda self: "* live 2s")
 

@@ -107,7 +107,7 @@ def test_a_screen_that_breaks_ends_with_1() -> None:
         return_code = 1
 
         def run(self, *, mouse: bool) -> None:
-            """As Textual does, which tells of what broke itself."""
+            """As Textual does, which reports its own errors."""
 
     with pytest.raises(Exit) as ended:
         show(Broken())  # type: ignore[arg-type]

@@ -253,7 +253,7 @@ async def test_hostile_schedules_and_zones_do_not_reach_the_screen(evening: Even
     async with evening.screen(size=(100, 24)) as screen:
         await open_timeline(screen)
         await screen.shows("[/nope]")
-        await screen.press("z")  # its zone is nobody's
+        await screen.press("z")  # its zone is no task's
         await screen.pilot.pause()
         for strip in screen.strips():
             for character in strip.text:

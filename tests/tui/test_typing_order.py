@@ -23,7 +23,7 @@ GAPS = [0.0, 0.05, 0.3]
 
 
 class Person:
-    """Somebody at a terminal, whose keys arrive so many seconds apart."""
+    """A person at a terminal, whose keys arrive so many seconds apart."""
 
     def __init__(self, stage: Stage, screen: Terminal, gap: float) -> None:
         self.stage = stage
@@ -50,7 +50,7 @@ class Person:
             self._screen._read(0.05)
 
     def saved(self, name: str) -> Task:
-        """Save what stands in the form, and return the task of this name."""
+        """Save the form, and return the task of this name."""
         self.press(CTRL_S)
         self.sees("saves")
         self.agrees(ENTER)

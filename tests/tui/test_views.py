@@ -97,7 +97,7 @@ async def test_rows_that_changed_out_of_sight_are_read_anew_when_they_come_into_
         stage.crontab.pause(stage.crontab.get("task30"), "holiday")
         stage.crontab.pause(stage.crontab.get("task00"), "holiday")
         await screen.until(lambda: screen.table.rows[screen.table.ids[0]] is not known)
-        screen.app.health.interval = 3600  # and nobody tells of anything any more
+        screen.app.health.interval = 3600  # and no change is reported any more
         await screen.press("pagedown")
         await screen.until(lambda: "paused" in next(line for line in screen.lines() if "task30" in line))
 

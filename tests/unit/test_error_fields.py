@@ -1,4 +1,4 @@
-"""An error about a field of a task names the field; nobody has to read its text."""
+"""An error about a field of a task names the field; no caller has to read its text."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -49,7 +49,7 @@ def file(tmp_path: Path) -> Path:
 def test_an_own_file_in_own_folders_is_safe_also_below_a_sticky_one(file: Path) -> None:
     assert trust.problem_with(file) is None
     file.parent.parent.chmod(0o1777)
-    assert trust.problem_with(file) is None, "nobody else can rename a folder of ours in it"
+    assert trust.problem_with(file) is None, "no other account can rename a folder of ours in it"
 
 
 def test_what_root_owns_is_safe_for_every_account(

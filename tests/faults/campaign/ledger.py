@@ -104,7 +104,7 @@ def _entry(words: list[str]) -> Entry:
 
 
 def twice(entries: Iterable[Entry], tried_again: set[str]) -> list[str]:
-    """What was started more than once: runs, and turns of tasks that are not tried again."""
+    """What was started more than once: runs, and occurrences of tasks that are not tried again."""
     starts = [entry for entry in entries if entry.kind == "start"]
     runs = Counter(f"run {entry.run_id} of {entry.task}" for entry in starts)
     turns = Counter(

@@ -42,7 +42,7 @@ def measure(database: str, server: PostgresServer | None, times: int) -> Iterato
 
 
 def after_a_kill(database: str, server: PostgresServer | None, times: int) -> list[Figure]:
-    """From kill -9 of a run's owner to its being shown as lost, and to the task's next turn elsewhere."""
+    """From kill -9 of a run's owner to its being shown as lost, and to the task's next start elsewhere."""
     lost, again = [], []
     with stage(server if database == "postgres" else None, 1, 0) as played:
         played.begin(LINES)

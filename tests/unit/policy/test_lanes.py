@@ -83,7 +83,7 @@ def test_an_urgent_run_has_a_head_start_and_no_more() -> None:
     high, normal, low = (Lane(priority=each) for each in ("high", "normal", "low"))
     assert high.rank(NOON) < normal.rank(NOON) < low.rank(NOON)
     aged = NOON + HEAD_START["normal"] - HEAD_START["low"]
-    assert low.rank(NOON) == normal.rank(aged), "what is low stands level with what is due then"
+    assert low.rank(NOON) == normal.rank(aged), "what is low ranks level with what is due then"
     assert low.rank(NOON) < high.rank(aged + HEAD_START["high"] + timedelta(seconds=1))
 
 

@@ -53,7 +53,7 @@ def test_only_what_is_enumerated_is_loaded() -> None:
 
 @pytest.mark.parametrize("text", ["17 3 * * *", "RRULE:FREQ=DAILY;BYHOUR=3;BYMINUTE=17"])
 def test_threads_share_a_schedule(text: str) -> None:
-    """A croniter remembers where it stands; two threads on one would hand each other wrong instants."""
+    """A croniter keeps its position; two threads on one would give each other wrong times."""
     schedule, here = parse(text), zone("Europe/Berlin")
     starts = [datetime(2027, 1, 1, 12, tzinfo=UTC) + timedelta(days=day) for day in range(360)]
     alone = [next_run(schedule, here, start) for start in starts]

@@ -240,7 +240,7 @@ def test_a_union_has_a_kind_for_each_part() -> None:
     berlin, evening = zone("Europe/Berlin"), datetime(2027, 3, 27, 22, tzinfo=UTC)
     schedule = parse("*/30 2 * * * | 45 2 * * *")
     times = [f"{each.local:%d %H:%M}" for each in upcoming(schedule, berlin, evening, count=3)]
-    assert times == ["28 03:00", "29 02:00", "29 02:30"]  # only 02:45 is made up for
+    assert times == ["28 03:00", "29 02:00", "29 02:30"]  # only 02:45 is moved
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_forgetting_deletes_every_segment_and_nothing_else(tmp_path: Path, *, kn
 
 
 def test_what_is_no_spool_is_never_touched(tmp_path: Path) -> None:
-    """Somebody may give us a directory that holds much else."""
+    """The directory may hold much else."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "lock").touch()
     (tmp_path / "a file").touch()
