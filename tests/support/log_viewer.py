@@ -95,9 +95,12 @@ class Viewer:
         compositor = self.screen._compositor
         return [strip.text for strip in compositor.render_strips()[: compositor.size.height]]
 
-    async def press(self, *keys: str) -> None:
+    async def press(self, *keys: str, sees: str = "") -> None:
+        """Press these keys; then wait until this text is on the screen."""
         await self.pilot.press(*keys)
         await cast("OrderedApp[None]", self.app).typed_through()
+        if sees:
+            await self.sees(sees)
 
     async def type(self, sign: str, text: str) -> None:
         """Type a text into a prompt."""

@@ -72,6 +72,12 @@ class Screen:
         names = {" ": "space", ":": "colon", "!": "exclamation_mark", "-": "minus"}
         await self.press(*(names.get(letter, letter) for letter in text))
 
+    async def command(self, text: str, *, shows: str = "") -> None:
+        """Enter a command into the prompt; then wait until the other text is on the screen."""
+        await self.press("colon")
+        await self.until(lambda: self.app.main.prompt.is_open and self.app.main.has_keys)
+        await self.enter(text, shows=shows)
+
     async def until(self, condition: Callable[[], Any], seconds: float = PATIENCE) -> None:
         """Wait until the condition holds."""
         deadline = time.monotonic() + seconds

@@ -21,12 +21,6 @@ from dcron.tui.questions.entry import Entry
 from tests.support.tui import Screen, Stage
 
 
-async def command(screen: Screen, text: str) -> None:
-    await screen.press("colon")
-    await screen.until(lambda: screen.app.main.prompt.is_open and screen.app.main.has_keys)
-    await screen.enter(text)
-
-
 def value(screen: Screen) -> str:
     return screen.app.main.prompt.entry.value
 
@@ -68,7 +62,7 @@ async def test_a_shell_verb_shows_its_output(stage: Stage, size: tuple[int, int]
     stage.add("backup")
     environment = {"DCRON_DB": stage.url}
     async with stage.screen(size=size, environment=environment, unicode=size[0] > 80) as screen:
-        await command(screen, "preview")  # of the row under the cursor
+        await screen.command("preview")  # of the row under the cursor
         await screen.shows("dcron preview backup")
         await screen.shows("02:30:00")
         assert all(len(line) <= size[0] for line in screen.lines())
@@ -84,15 +78,13 @@ async def test_a_shell_verb_shows_its_output(stage: Stage, size: tuple[int, int]
         await screen.press("enter", shows="saved the output")
         assert "02:30:00" in (tmp_path / "shown.txt").read_text()
         await screen.press("escape")
-        await command(screen, "emit deploy")
-        await screen.shows("run dcron emit deploy?")
+        await screen.command("emit deploy", shows="run dcron emit deploy?")
         await screen.press("y", shows="no task")
         await screen.press("escape")
-        await command(screen, "backfill --from 2h")  # options alone are for the row under the cursor
+        await screen.command("backfill --from 2h")  # options alone are for the row under the cursor
         await screen.shows("run dcron backfill backup --from 2h?")
         await screen.press("n")
-        await command(screen, "preview --bad")
-        await screen.shows("exit code 2")
+        await screen.command("preview --bad", shows="exit code 2")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
@@ -108,8 +100,7 @@ async def test_the_output_of_a_verb_is_as_wide_as_its_tables(
 
     monkeypatch.setattr(OutputDialog, "_run", run)
     async with stage.screen(size=size, environment={}) as screen:
-        await command(screen, "stats")
-        await screen.shows("====")
+        await screen.command("stats", shows="====")
         rows = [line.count("=") for line in screen.lines() if "=" in line]
         assert set(rows) == set(widths)
         assert widths[0] > size[0] * 0.85
@@ -118,25 +109,21 @@ async def test_the_output_of_a_verb_is_as_wide_as_its_tables(
 @pytest.mark.slow
 async def test_readonly_runs_no_verb_that_writes(stage: Stage) -> None:
     async with stage.screen("backup", readonly=True, environment={"DCRON_DB": stage.url}) as screen:
-        await command(screen, "queue set mail 3")
-        await screen.shows("--readonly")
-        await command(screen, "queue list")
-        await screen.shows("dcron queue list")
+        await screen.command("queue set mail 3", shows="--readonly")
+        await screen.command("queue list", shows="dcron queue list")
 
 
 @pytest.mark.slow
 async def test_another_database_than_that_of_the_context_runs_no_verb(stage: Stage) -> None:
     async with stage.screen("backup", environment=None) as screen:
-        await command(screen, "doctor")
-        await screen.shows("run it in a shell")
+        await screen.command("doctor", shows="run it in a shell")
 
 
 @pytest.mark.slow
 async def test_arrows_recall_what_was_typed(stage: Stage, tmp_path: Path) -> None:
     async with stage.screen("backup", state_file=tmp_path / "tui.json") as screen:
-        await command(screen, "runs backup")
-        await screen.shows("> backup")
-        await command(screen, "tasks")
+        await screen.command("runs backup", shows="> backup")
+        await screen.command("tasks")
         await screen.press("colon", "up")
         assert value(screen) == "tasks"
         await screen.press("up")
@@ -157,13 +144,12 @@ async def test_arrows_recall_what_was_typed(stage: Stage, tmp_path: Path) -> Non
 async def test_what_was_typed_is_searched_and_an_unknown_command_can_be_corrected(stage: Stage) -> None:
     async with stage.screen("backup") as screen:
         for text in ("runs backup", "tasks", "sort next"):
-            await command(screen, text)
+            await screen.command(text)
             await screen.until(lambda: not screen.app.main.prompt.is_open)
         await screen.press("colon", *"ack", "ctrl+r")
         assert value(screen) == "runs backup"
         await screen.press("escape")
-        await command(screen, "quee")
-        await screen.shows("did you mean queue")
+        await screen.command("quee", shows="did you mean queue")
         assert value(screen) == "quee"
         await screen.press("escape")
 

@@ -113,28 +113,17 @@ async def test_sorting_keeps_the_cursor_on_its_task(stage: Stage) -> None:
 
 @pytest.mark.slow
 async def test_commands_have_the_words_of_the_shell(stage: Stage) -> None:
-    stage.add("backup")
-
-    async def command(screen: Any, text: str) -> None:
-        await screen.press("colon", shows=":")
-        await screen.enter(text)
-
-    async with stage.screen() as screen:
-        await command(screen, "runs back")
-        await screen.shows("> backup")
-        await command(screen, "nodes")
-        await screen.shows("no agents yet")
-        await command(screen, "nods")
-        await screen.shows("did you mean nodes")
+    async with stage.screen("backup") as screen:
+        await screen.command("runs back", shows="> backup")
+        await screen.command("nodes", shows="no agents yet")
+        await screen.command("nods", shows="did you mean nodes")
         await screen.press("escape")
-        await command(screen, "view")
+        await screen.command("view")
         await screen.press("escape")
-        await command(screen, "pause backup")
-        await screen.shows("pause backup: why?")
+        await screen.command("pause backup", shows="pause backup: why?")
         await screen.press("escape")
-        await command(screen, "runs nothing")
-        await screen.shows("there is no task")
-        await command(screen, "q")
+        await screen.command("runs nothing", shows="there is no task")
+        await screen.command("q")
         await screen.until(lambda: not screen.app.is_running)
 
 
@@ -142,27 +131,18 @@ async def test_commands_have_the_words_of_the_shell(stage: Stage) -> None:
 async def test_details_and_reasons_are_shown_by_the_words_of_the_shell(stage: Stage) -> None:
     task = stage.add("backup", describe="the nightly one")
     stage.crontab.pause(task, "holiday")
-
-    async def command(screen: Any, text: str) -> None:
-        await screen.press("colon")
-        await screen.enter(text)
-
     async with stage.screen(size=(100, 40)) as screen:
-        await command(screen, "view back")
-        await screen.shows("at 02:30 every day")
+        await screen.command("view back", shows="at 02:30 every day")
         assert "the nightly one" in screen.text()
         await screen.press("escape")
         for line in ("why backup", "why backup tomorrow 02:30"):
-            await command(screen, line)
-            await screen.shows(f"| {line}")
+            await screen.command(line, shows=f"| {line}")
             await screen.shows("paused")
             assert "holiday" in screen.text()
             await screen.press("escape")
             await screen.shows_not(f"| {line}")
-        await command(screen, "why backup soon")
-        await screen.shows("soon")
-        await command(screen, "view nothing")
-        await screen.shows("there is no task")
+        await screen.command("why backup soon", shows="soon")
+        await screen.command("view nothing", shows="there is no task")
 
 
 def at_once(screen: Any, *keys: str) -> None:

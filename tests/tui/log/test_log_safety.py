@@ -126,6 +126,5 @@ async def test_a_lost_database_leaves_what_was_read(
             await viewer.sees("x lost", "retry", "as of 12:00:00", "o before")
             admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
             runs.say(run_id, b"after\n")
-            await viewer.press("ctrl+r")
-            await viewer.sees("o after")
+            await viewer.press("ctrl+r", sees="o after")
             await viewer.until(lambda: "x lost" not in viewer.hints)

@@ -36,8 +36,7 @@ async def test_a_log_that_cannot_be_saved_leaves_the_path_to_correct(runs: Runs,
         prompt = viewer.screen.prompt.entry
         assert prompt.value == str(tmp_path / "none" / "x")
         prompt.value = str(tmp_path / "x")
-        await viewer.press("enter")
-        await viewer.sees("saved 4 bytes")
+        await viewer.press("enter", sees="saved 4 bytes")
         assert (tmp_path / "x").read_text() == "one\n"
 
 
@@ -63,8 +62,7 @@ async def test_output_of_a_live_run_appears_by_itself_and_following_can_be_left(
         await viewer.sees("line 100", "RUNNING", "[FOLLOW]")
         runs.say(run_id, numbered(101, 201))
         await viewer.sees("line 200")
-        await viewer.press("k")
-        await viewer.sees("[FOLLOW off - f]")
+        await viewer.press("k", sees="[FOLLOW off - f]")
         before = viewer.shown
         runs.say(run_id, numbered(201, 513))
         await viewer.sees("[FOLLOW off: 312 new - f]")
@@ -112,10 +110,8 @@ async def test_search_goes_through_the_whole_log_and_marks_what_it_finds(runs: R
         await viewer.press("g")
         await viewer.type("/", "error")
         await viewer.sees("3001 o An ERROR here", "/error: 2 lines")
-        await viewer.press("n")
-        await viewer.sees("6002 o error again")
-        await viewer.press("N")
-        await viewer.sees("3001 o An ERROR here")
+        await viewer.press("n", sees="6002 o error again")
+        await viewer.press("N", sees="3001 o An ERROR here")
         await viewer.type("/", "ERROR")
         await viewer.sees("/ERROR: 1 line")
         row = viewer.shown.index("3001 o An ERROR here") + 1
@@ -188,13 +184,11 @@ async def test_wrap_times_and_sideways(sqlite_runs: Runs) -> None:
     async with viewing(sqlite_runs.log, run_id) as viewer:
         await viewer.sees("short")
         assert "ccc" not in viewer.text
-        await viewer.press(*["right"] * 20)
-        await viewer.sees("ccc")
+        await viewer.press(*["right"] * 20, sees="ccc")
         assert "short" not in viewer.text
         await viewer.press("w")
         await viewer.sees("1 o aaa", "ccc", "2 o short")
-        await viewer.press("t")
-        await viewer.sees("1 12:00:41 o aaa")
+        await viewer.press("t", sees="1 12:00:41 o aaa")
         await viewer.press("w", "t")
         await viewer.until(lambda: "ccc" not in viewer.text)
 
@@ -205,8 +199,7 @@ async def test_the_position_to_the_side_is_kept_while_following(sqlite_runs: Run
     sqlite_runs.say(run_id, b"x" * 100 + b"MARK" + b"x" * 100 + b"\n")
     async with viewing(sqlite_runs.log, run_id) as viewer:
         await viewer.sees("o xxx")
-        await viewer.press(*["right"] * 10)
-        await viewer.sees("MARK")
+        await viewer.press(*["right"] * 10, sees="MARK")
         for number in range(40):
             sqlite_runs.say(run_id, b"y" * 100 + b"%4d" % number + b"\n")
         await viewer.sees("  39", "[FOLLOW]")
@@ -218,11 +211,9 @@ async def test_a_wrapped_log_can_be_read_to_its_last_part(sqlite_runs: Runs) -> 
     run_id = sqlite_runs.done(*(b"%d" % (n % 10) * 500 + b"<%d>\n" % n for n in range(30)))
     async with viewing(sqlite_runs.log, run_id) as viewer:
         await viewer.sees(" 30 o 999")
-        await viewer.press("w", "G")
-        await viewer.sees("<29>")
+        await viewer.press("w", "G", sees="<29>")
         assert viewer.shown[-1].endswith("<29>")
-        await viewer.press("g")
-        await viewer.sees("  1 o 000")
+        await viewer.press("g", sees="  1 o 000")
         for _ in range(12):
             await viewer.press("pagedown")
         await viewer.sees("<29>")
@@ -238,8 +229,7 @@ async def test_the_runs_before_and_after(runs: Runs) -> None:
         for key, number in [("[", 1), ("[", 0), ("]", 1), ("]", 2)]:
             await viewer.press(key)
             await viewer.sees(f"o run {number}", f"run {ids[number]}")
-        await viewer.press("]")
-        await viewer.sees("has no later run")
+        await viewer.press("]", sees="has no later run")
         assert "o run 2" in viewer.text
 
 
@@ -261,8 +251,7 @@ async def test_a_log_of_which_the_middle_goes_while_it_is_read_stays_readable(ru
         runs.say(run_id, block)
     async with viewing(runs.log, run_id) as viewer:
         await viewer.sees("1310720 o 0065535")
-        await viewer.press("g", "pagedown")
-        await viewer.sees("  22 o 0000021")
+        await viewer.press("g", "pagedown", sees="  22 o 0000021")
         for _ in range(3):
             runs.say(run_id, block)
         await viewer.press("G")
@@ -334,8 +323,7 @@ async def test_a_pager_that_is_not_there_is_said(sqlite_runs: Runs, monkeypatch:
     monkeypatch.setenv("PAGER", "/nowhere/pager")
     async with viewing(sqlite_runs.log, sqlite_runs.done(b"x\n")) as viewer:
         await viewer.sees("o x")
-        await viewer.press("|")
-        await viewer.sees("cannot be started")
+        await viewer.press("|", sees="cannot be started")
 
 
 @pytest.mark.slow
@@ -372,6 +360,5 @@ async def test_a_search_may_be_typed_in_one_go(sqlite_runs: Runs) -> None:
             letter = {"slash": "/"}.get(key, key)
             viewer.app.post_message(Key(key, letter))
         await viewer.until(lambda: viewer.screen.prompt.entry.value == "w/e")
-        await viewer.press("enter")
-        await viewer.sees("/w/e: 1 line")
+        await viewer.press("enter", sees="/w/e: 1 line")
         assert not viewer.lines.wraps
