@@ -21,7 +21,7 @@ from dcron.services.history import History
 from dcron.services.runs.trials import Trials
 from dcron.services.settings import SharedSettings
 from dcron.services.undo import AlreadyUndone, LaterChanges, Undo
-from dcron.store.sql_deletions import FindDeletions
+from dcron.store.tasks_deleted_by_sql import FindDeletions
 from dcron.values.lists import RunFilter
 from tests.support.stage import Stage, definition
 from tests.support.statistics import do_round

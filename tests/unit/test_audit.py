@@ -8,7 +8,14 @@ from pathlib import Path
 import dcron
 
 SERVICES = Path(dcron.__file__).parent / "services"
-RECORDS = {"audit_log", "sql_deletions", "TaskWriter", "write_changes", "recorded_values", "_record_run"}
+RECORDS = {
+    "audit_log",
+    "tasks_deleted_by_sql",
+    "TaskWriter",
+    "write_changes",
+    "recorded_values",
+    "_record_run",
+}
 """Names that write changes: the audit log itself, its finder of deletions, and the writer of tasks."""
 WITHOUT = {
     "channels.Channels.request_test": "a test message is a notification of its own",

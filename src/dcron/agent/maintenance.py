@@ -19,8 +19,8 @@ from dcron.store.alerts.watching import Watch
 from dcron.store.maintenance import Hold, HoldLost, Job, Step
 from dcron.store.retention.archives import ArchiveDays
 from dcron.store.retention.walk import Prune
-from dcron.store.sql_deletions import FindDeletions
 from dcron.store.statistics.sum_up import SumUpDays
+from dcron.store.tasks_deleted_by_sql import FindDeletions
 
 JOBS: tuple[Callable[[], Job], ...] = (Watch, SumUpDays, ArchiveDays, FindDeletions, Prune)
 """The jobs of every agent. Each agent makes its own, which may remember what it counted."""

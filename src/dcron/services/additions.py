@@ -9,7 +9,7 @@ from dcron.database import Database, is_refusal, lacks_tables
 from dcron.errors import DatabaseError
 from dcron.model import Definition, Node, Task
 from dcron.schedule.effort import repeatable
-from dcron.services.changes.writing import AddedTask, TaskWriter
+from dcron.services.changes.task_writer import AddedTask, TaskWriter
 from dcron.services.crontab import Crontab
 from dcron.services.service import Service
 from dcron.services.settings import ChosenZone, new_task_zone

@@ -18,7 +18,7 @@ from dcron.services.changes.changeset import Change, Rules, TaskChange, lock, wr
 from dcron.services.changes.transactions import in_transactions, rest
 from dcron.services.history import batch_of
 from dcron.services.service import Service
-from dcron.store import changes, sql_deletions
+from dcron.store import changes, tasks_deleted_by_sql
 from dcron.store.changes import ChangeFilter
 from dcron.store.tasks import rows as tasks
 from dcron.values.lists import WaitingRuns
@@ -95,7 +95,7 @@ class Undo(Service):
             removed = task_names.removed_id(connection, name)
         if removed is not None:
             with self.database.write() as connection:
-                sql_deletions.record(connection, self.database.now(connection), [removed])
+                tasks_deleted_by_sql.record(connection, self.database.now(connection), [removed])
 
     def change(self, change_id: int) -> list[RecordedChange]:
         """Return this change; if it was redone, the change that has redone it.

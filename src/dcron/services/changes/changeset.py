@@ -19,7 +19,7 @@ from dcron.model import Definition, Ownership, Pause, Task, TaskState
 from dcron.policy.ownership import is_owned
 from dcron.policy.validation import require_text, require_valid
 from dcron.services.changes import dependency_rules
-from dcron.services.changes.writing import NameTaken, TaskWriter
+from dcron.services.changes.task_writer import NameTaken, TaskWriter
 from dcron.services.service import Service
 from dcron.settings.registry import OWNED_EDITS, REFUSE
 from dcron.store.tasks import rows as tasks

@@ -14,7 +14,7 @@ from dcron.presentation.humanize import first_few
 from dcron.services.changes import matching
 from dcron.services.changes.changeset import Change, Rules, TaskChange, redefined, write_changes
 from dcron.services.changes.matching import Match
-from dcron.services.changes.writing import NAMES_COMPARED
+from dcron.services.changes.task_writer import NAMES_COMPARED
 from dcron.services.service import Service
 from dcron.store.nodes import rows as nodes
 from dcron.store.tasks import rows as tasks

@@ -10,8 +10,8 @@ from dcron.model import Node, Run, RunState, Task, Trigger
 from dcron.policy.validation import require_runnable, require_text
 from dcron.schedule.effort import repeatable
 from dcron.services import task_names
+from dcron.services.changes.task_writer import TaskWriter
 from dcron.services.changes.transactions import CHOSEN, rest
-from dcron.services.changes.writing import TaskWriter
 from dcron.services.service import Service, find_run
 from dcron.store.claims import finishing, unheard
 from dcron.store.nodes import rows as nodes

@@ -16,7 +16,7 @@ from dcron.policy.starting.freezes import NEVER, FrozenTime
 from dcron.policy.starting.lanes import idle, read_lane, why_unschedulable
 from dcron.schedule.transitions import clock
 from dcron.schedule.zones import zone
-from dcron.services.changes.writing import AddedTask
+from dcron.services.changes.task_writer import AddedTask
 from dcron.services.recent_statistics import NONE, Recent
 from dcron.store import freezes, listings
 from dcron.store.alerts import listing as alert_list

@@ -25,8 +25,8 @@ from dcron.services.changes.changeset import (
     write_changes,
 )
 from dcron.services.changes.imported import Import, Imported, NotAgreed
+from dcron.services.changes.task_writer import TaskWriter
 from dcron.services.changes.transactions import each_alone
-from dcron.services.changes.writing import TaskWriter
 from dcron.services.service import Service
 from dcron.services.tasks import rows as task_rows
 from dcron.services.tasks.rows import TaskRow
