@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from dcron.cli.asking.options import Db, flag, option, whole_number
+from dcron.cli.asking.task_options import named
 from dcron.cli.output import console
 from dcron.cli.running.context import opened_database
 from dcron.config import trust
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from dcron.cli.running.agent_log import LogFormat
     from dcron.config.channels import Channel
     from dcron.config.files import Config
-    from dcron.monitoring.address import ListenAddress
 
 
 def command(
@@ -87,6 +87,7 @@ def command(
     from dcron.agent.settings import AgentSettings, default_slots
     from dcron.cli.running.agent_log import log_to_stderr
     from dcron.config.files import load_config, own_node_name, spool_directory
+    from dcron.monitoring.address import parse_address
 
     config = load_config()
     strict = os.geteuid() == trust.ROOT
@@ -95,17 +96,18 @@ def command(
     for problem in config.unread:
         console.complain(f"warning: {problem}; its [agent] settings are ignored")
     configured = config.agent
+    address = monitor or configured.get("monitor")
     settings = AgentSettings(
         name=name or configured.get("name") or own_node_name(),
         spool=spool_directory(config),
         slots=slots or configured.get("slots") or default_slots(),
-        lease=_duration(lease or configured.get("lease", "60s"), "--lease"),
-        grace=_duration(grace or configured.get("grace", "30s"), "--grace"),
+        lease=named("lease", parse_duration, lease or configured.get("lease", "60s")),
+        grace=named("grace", parse_duration, grace or configured.get("grace", "30s")),
         tags=tuple(tag or configured.get("tag", ())),
         queues=tuple(dict.fromkeys(queue or configured.get("queue", ()))),
         isolate=isolate,
-        capacity=_capacity(capacity or configured.get("capacity", [])),
-        monitor=_listen_address(monitor or configured.get("monitor")),
+        capacity=named("capacity", parse_need, capacity or configured.get("capacity", [])),
+        monitor=named("monitor", parse_address, address) if address else None,
         channels=_channels(config, strict=strict),
         ping=ping or configured.get("ping"),
     )
@@ -135,13 +137,6 @@ def _channels(config: "Config", *, strict: bool) -> "tuple[Channel, ...]":
     return tuple(good)
 
 
-def _capacity(texts: list[str]) -> dict[str, float]:
-    try:
-        return parse_need(texts)
-    except UsageError as error:
-        raise UsageError(f"--capacity: {error}") from None
-
-
 def _log_format(text: str) -> "LogFormat":
     from dcron.cli.running.agent_log import FORMATS
 
@@ -149,19 +144,3 @@ def _log_format(text: str) -> "LogFormat":
         if text == known:
             return known
     raise UsageError(f"--log-format {text}: give {' or '.join(FORMATS)}")
-
-
-def _listen_address(text: str | None) -> "ListenAddress | None":
-    from dcron.monitoring.address import parse_address
-
-    try:
-        return parse_address(text) if text else None
-    except UsageError as error:
-        raise UsageError(f"--monitor: {error}") from None
-
-
-def _duration(text: str, option: str) -> float:
-    try:
-        return parse_duration(text)
-    except UsageError as error:
-        raise UsageError(f"{option}: {error}") from None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from dcron import __version__, services
+from dcron import __version__, config, services
 from dcron.cli.asking.options import Db, Json
 from dcron.cli.output import console, documents
 from dcron.cli.output.tables import print_facts
@@ -63,32 +63,32 @@ def _database_facts(
     return facts, None
 
 
-def _continuity(facts: "services.database_info.DatabaseFacts | None") -> dict[str, Any]:
-    """Return facts about replication, rollbacks of the database and its clock."""
-    known = facts and facts.replication
-    epoch, step = (facts.last_epoch, facts.last_set_back) if facts else (None, None)
-    return {
-        "synchronous_replication": known and ("on" if known.is_synchronous else "off"),
-        "synchronous_standby_names": known and known.standby_names,
-        "synchronous_commit": known and known.commit,
-        "last_epoch_at": epoch and epoch.at,
-        "last_epoch_reason": epoch and epoch.after.get("reason"),
-        "clock_set_back_at": step and step.at,
-    }
-
-
-def _pruning(facts: "services.database_info.DatabaseFacts | None") -> dict[str, Any]:
-    """Return what the last round of pruning did, and how old the history is."""
-    known = facts and facts.pruning
-    return {
-        "pruned_at": known and known.ran_at,
-        "pruned_runs": known.runs if known and known.ran_at else None,
-        "prune_error": known and known.error,
-        "pruning_begins_at": known and known.begins_at,
-        "oldest_run_at": facts and facts.oldest_end,
-    }
-
-
+_FACTS = {
+    "database_version": "version",
+    "journal_mode": "journal_mode",
+    "pooler": "pooler",
+    "encryption": "protection.encryption",
+    "sslmode": "protection.sslmode",
+    "certificate_verified": "protection.is_verified",
+    "require_auth": "protection.require_auth",
+    "database_schema": "protection.schema",
+    "others_may_create": "protection.others_may_create",
+    "synchronous_replication": "replication.is_synchronous",
+    "synchronous_standby_names": "replication.standby_names",
+    "synchronous_commit": "replication.commit",
+    "last_epoch_at": "last_epoch.at",
+    "last_epoch_reason": "last_epoch.after",
+    "clock_set_back_at": "last_set_back.at",
+    "pruned_at": "pruning.ran_at",
+    "pruned_runs": "pruning.runs",
+    "prune_error": "pruning.error",
+    "pruning_begins_at": "pruning.begins_at",
+    "oldest_run_at": "oldest_end",
+    "schema": "schema",
+    "tasks": "tasks",
+    "nodes_alive": "nodes_alive",
+}
+"""What the database reports: its name here, and where it stands."""
 _IN_HISTORY = ("pruned_at", "pruned_runs", "oldest_run_at")
 """The facts that the text has as one line."""
 _KEYS = {"pruned_runs": "pruned_run_count", "schema": "schema_version", "tasks": "task_count"}
@@ -103,19 +103,6 @@ def _history(facts: "services.database_info.DatabaseFacts | None") -> str | None
     if facts.pruning and facts.pruning.ran_at:
         return humanize.pruned(facts.pruning.ran_at, facts.pruning.runs, oldest, facts.now)
     return f"oldest {humanize.span((facts.now - oldest).total_seconds())}" if oldest else None
-
-
-def _protection(facts: "services.database_info.DatabaseFacts | None") -> dict[str, Any]:
-    """Return how the connection to Postgres is protected, and who else may create objects in the schema."""
-    known = facts and facts.protection
-    return {
-        "encryption": known and (known.encryption or ("none: this machine" if known.is_local else "none")),
-        "sslmode": known and known.sslmode,
-        "certificate_verified": known and known.is_verified,
-        "require_auth": known and known.require_auth,
-        "database_schema": known and known.schema,
-        "others_may_create": known and known.others_may_create,
-    }
 
 
 def _warnings(facts: "services.database_info.DatabaseFacts | None") -> Iterator[str]:
@@ -133,25 +120,27 @@ def _warnings(facts: "services.database_info.DatabaseFacts | None") -> Iterator[
 def _known(
     database: "Database", facts: "services.database_info.DatabaseFacts | None", url: str | None
 ) -> dict[str, Any]:
-    from dcron.config.files import config_path, database_origin, load_config
-
-    config = config_path()
+    """Return what `info` prints, in order."""
+    own, file = config.files.load_config(), config.files.config_path()
+    known = {name: facts and documents.attribute(facts, path) for name, path in _FACTS.items()}
+    if facts and (protection := facts.protection):
+        known["encryption"] = protection.encryption or (
+            "none: this machine" if protection.is_local else "none"
+        )
+    if facts and facts.replication:
+        known["synchronous_replication"] = "on" if facts.replication.is_synchronous else "off"
+    if facts and facts.last_epoch:
+        known["last_epoch_reason"] = facts.last_epoch.after.get("reason")
+    if not known["pruned_at"]:
+        known["pruned_runs"] = None
     return {
         "version": __version__,
         "database": str(database.address),
-        "database_from": database_origin(url, load_config()),
+        "database_from": config.files.database_origin(url, own),
         "database_kind": database.product,
-        "database_version": facts and facts.version,
-        "journal_mode": facts and facts.journal_mode,
-        "pooler": facts and facts.pooler,
-        **_protection(facts),
-        **_continuity(facts),
-        **_pruning(facts),
-        "schema": facts and facts.schema,
-        "tasks": facts and facts.tasks,
-        "nodes_alive": facts and facts.nodes_alive,
+        **known,
         "timezone": own_zone(),
         "tzdata": tzdata_version(),
-        "context": chosen.name if (chosen := load_config().context) else None,
-        "config_file": str(config) if config.exists() else None,
+        "context": own.context.name if own.context else None,
+        "config_file": str(file) if file.exists() else None,
     }

@@ -281,7 +281,7 @@ def make(name: str, source: Any = None, /, **own: Any) -> Document:
         elif key.may_be_absent:
             continue
         else:
-            value = _attribute(source, key.attribute)
+            value = attribute(source, key.attribute)
         found[key.name] = value = key.value(value)
         if with_old and key.old:
             found[key.old] = value
@@ -289,7 +289,7 @@ def make(name: str, source: Any = None, /, **own: Any) -> Document:
     return found
 
 
-def _attribute(source: Any, path: str) -> Any:
+def attribute(source: Any, path: str) -> Any:
     """Return the attribute at a path such as `node.id`; None where one on the way is None."""
     first, *others = path.split(".")
     value = getattr(source, first)

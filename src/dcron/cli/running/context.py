@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dcron import policy, services
+from dcron import config, policy, services
 from dcron.cli.output import console
 from dcron.cli.running.file_warnings import print_distrust
 from dcron.errors import UsageError
@@ -15,7 +15,6 @@ from dcron.schedule.zones import default_zone
 from dcron.values.quantities import parse_duration
 
 if TYPE_CHECKING:
-    from dcron.config.files import Config
     from dcron.database import Database
     from dcron.store.audit_log import Author
 
@@ -41,13 +40,12 @@ def reason() -> str | None:
 
 def author() -> "Author":
     """Return the author of what this command line changes. Raises UsageError for a bad note."""
-    from dcron.config.files import actor
     from dcron.store.audit_log import Author
 
     via, note = _ACT.get()
     if note is not None:
         policy.validation.require_text("-m", note)
-    return Author(actor(), via, note)
+    return Author(config.files.actor(), via, note)
 
 
 @contextmanager
@@ -56,17 +54,15 @@ def opened_database(url: str | None, *, strict: bool = False) -> Iterator["Datab
 
     Warn if other accounts can change the database; with `strict`, using it then raises Refused.
     """
-    from dcron.config.files import load_config
-
-    config = load_config()
-    database = _database(url, config, strict=strict)
+    own = config.files.load_config()
+    database = _database(url, own, strict=strict)
     if not strict:
-        print_distrust(config, database.address)
+        print_distrust(own, database.address)
     try:
         yield database
     finally:
-        if config.context and database.has_written:
-            console.note(f"in the context {config.context.name}")
+        if own.context and database.has_written:
+            console.note(f"in the context {own.context.name}")
         database.close()
 
 
@@ -75,25 +71,23 @@ def new_database(url: str | None, *, readonly: bool = False) -> "Database":
 
     With `readonly`, the directory of the database is not created.
     """
-    from dcron.config.files import load_config
-
-    return _database(url, load_config(), readonly=readonly)
+    return _database(url, config.files.load_config(), readonly=readonly)
 
 
 def _database(
-    url: str | None, config: "Config", *, readonly: bool = False, strict: bool = False
+    url: str | None, own: "config.files.Config", *, readonly: bool = False, strict: bool = False
 ) -> "Database":
-    from dcron.config.files import database_url, own_database
     from dcron.database import open_database
     from dcron.database.database import PATIENCE
 
-    database = open_database(database_url(url, config), patience=_patience(PATIENCE), strict=strict)
-    console.consent.context = config.context.name if config.context else None
-    console.consent.is_protected = bool(config.context and config.context.is_protected)
-    own = own_database()
-    if own and database.address.path == own and not readonly:
+    place, patience = config.files.database_url(url, own), _patience(PATIENCE)
+    database = open_database(place, patience=patience, strict=strict)
+    console.consent.context = own.context.name if own.context else None
+    console.consent.is_protected = bool(own.context and own.context.is_protected)
+    file = config.files.own_database()
+    if file and database.address.path == file and not readonly:
         with suppress(OSError):  # the database reports it
-            own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return database
 
 
@@ -118,10 +112,9 @@ def opened_crontab(
 
 def missing_file(url: str | None) -> Path | None:
     """Return the SQLite file of the chosen crontab if it does not exist yet, else None."""
-    from dcron.config.files import database_url, load_config
     from dcron.database.url import parse_url
 
-    path = parse_url(database_url(url, load_config())).path
+    path = parse_url(config.files.database_url(url, config.files.load_config())).path
     return None if path is None or path.exists() else path
 
 
@@ -141,9 +134,8 @@ def _empty_database(missing: Path) -> Iterator["Database"]:
 def require_named_file(database: "Database") -> None:
     """Raise DatabaseError if a SQLite file that the user has named is missing."""
     from dcron import migrations
-    from dcron.config.files import own_database
 
-    if database.address.path != own_database():
+    if database.address.path != config.files.own_database():
         migrations.require_file(database)
 
 
@@ -164,16 +156,13 @@ def opened_additions(url: str | None) -> Iterator["services.additions.Additions"
 
 def new_task_zone(crontab: "services.crontab.Crontab") -> "services.settings.ChosenZone":
     """Return the zone of a new task without --tz: the crontab's if set, else the user's or the machine's."""
-    from dcron.config.files import load_config
-
-    return services.settings.SharedSettings(crontab).new_task_zone(load_config().timezone)
+    own = config.files.load_config()
+    return services.settings.SharedSettings(crontab).new_task_zone(own.timezone)
 
 
 def own_zone() -> str:
     """Return the zone for times that the user sees: the configured one, $TZ, the machine's, or UTC."""
-    from dcron.config.files import load_config
-
-    return default_zone(load_config().timezone)
+    return default_zone(config.files.load_config().timezone)
 
 
 def _patience(default: float) -> float:

@@ -4,37 +4,37 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dcron import config
 from dcron.cli.output import console
 from dcron.config import trust
 
 if TYPE_CHECKING:
-    from dcron.config.files import Config
     from dcron.database.url import Address
 
 
-def print_distrust(config: "Config", address: "Address") -> None:
+def print_distrust(own: "config.files.Config", address: "Address") -> None:
     """Warn of files that other accounts can change, and of a password that they can read."""
-    for warning in config.distrusted:
+    for warning in own.distrusted:
         console.complain(f"warning: {warning}")
-    _print_readable_password(config)
-    _print_readable_channels(config)
+    _print_readable_password(own)
+    _print_readable_channels(own)
     _print_open_database(address)
 
 
-def _print_readable_password(config: "Config") -> None:
+def _print_readable_password(own: "config.files.Config") -> None:
     from dcron.database.url import redact
 
-    file, url = config.database_file, config.named_database or ""
+    file, url = own.database_file, own.named_database or ""
     if file and redact(url) != url and trust.can_be_read_by_all(file):
         remedy = f"chmod o-r {shlex.quote(str(file))}"
         console.complain(f"warning: every account can read the password in {file}; type: {remedy}")
 
 
-def _print_readable_channels(config: "Config") -> None:
+def _print_readable_channels(own: "config.files.Config") -> None:
     files: dict[Path, list[str]] = {}
-    for channel in config.notify.values():
-        own = [channel.file] if channel.file and channel.has_secret else []
-        for file in (*own, *channel.secret_files):
+    for channel in own.notify.values():
+        secret = [channel.file] if channel.file and channel.has_secret else []
+        for file in (*secret, *channel.secret_files):
             files.setdefault(file, []).append(channel.name)
     for file, names in files.items():
         if trust.can_be_read_by_all(file):
