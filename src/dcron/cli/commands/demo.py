@@ -1,18 +1,16 @@
 """`demo`: a temporary crontab with real agents."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import datetime
+from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Annotated, Any
 
@@ -88,7 +86,9 @@ def command(
     demo opens the TUI until you press q. Elsewhere it runs for 15 seconds, and fails if a task did not run.
     """
     number = 0
-    with _signals_as_exceptions(), _throw_away() as directory:
+    temporary = TemporaryDirectory(prefix="dcron-demo-", ignore_cleanup_errors=True)
+    with _signals_as_exceptions(), temporary as name:
+        directory = Path(name)
         try:
             names = [f"web-{number}" for number in range(1, agents + 1)]
             with _crontab(directory) as crontab, running_agents(directory, names) as processes:
@@ -128,33 +128,19 @@ def _handled(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
 
 
 @contextmanager
-def _throw_away() -> Iterator[Path]:
-    directory = Path(tempfile.mkdtemp(prefix="dcron-demo-"))
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-@contextmanager
 def _crontab(directory: Path) -> Iterator["services.crontab.Crontab"]:
+    """Open the crontab of the demo, with its tasks."""
     crontab = _connect(directory)
-    try:
-        _add_tasks(crontab)
+    with closing(crontab.database):
+        for task in TASKS:
+            crontab.add(Definition(**{"timezone": "UTC", **task}))
         yield crontab
-    finally:
-        crontab.database.close()
 
 
 def _connect(directory: Path) -> "services.crontab.Crontab":
     from dcron.database import open_database
 
     return services.crontab.Crontab(open_database(url_in(directory)), "demo")
-
-
-def _add_tasks(crontab: "services.crontab.Crontab") -> None:
-    for task in TASKS:
-        crontab.add(Definition(**{"timezone": "UTC", **task}))
 
 
 @contextmanager
@@ -258,25 +244,17 @@ def _run_unwatched(
     now, runs = crontab.now(), _past_runs(crontab)
     print_table(task_table.COLUMNS, (task_table.row(view, now) for view in crontab.list_tasks()))
     console.data()
-    _print_completions(runs, now)
-    _print_owners(runs)
+    here = zone("UTC")
+    print_table(run_columns(here), (run_row(run, here, now) for run in runs[:12]))
+    owners = Counter(run.node for run in runs if run.node)
+    console.data()
+    console.data("runs by owner: " + ", ".join(f"{node} {count}" for node, count in sorted(owners.items())))
     if missing := _missing(crontab, directory, processes):
         raise DcronError("the demo failed: " + "; ".join(missing))
 
 
 def _past_runs(crontab: "services.crontab.Crontab") -> list[Run]:
     return crontab.runs(RunFilter(states=[state for state in RunState if state.is_final]), limit=500)
-
-
-def _print_completions(runs: list[Run], now: datetime) -> None:
-    here = zone("UTC")
-    print_table(run_columns(here), (run_row(run, here, now) for run in runs[:12]))
-
-
-def _print_owners(runs: list[Run]) -> None:
-    owners = Counter(run.node for run in runs if run.node)
-    console.data()
-    console.data("runs by owner: " + ", ".join(f"{node} {count}" for node, count in sorted(owners.items())))
 
 
 def _last_log_lines(directory: Path, processes: list[subprocess.Popen[bytes]]) -> Iterator[str]:
