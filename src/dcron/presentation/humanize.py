@@ -97,11 +97,17 @@ def trigger(run: Run) -> str:
     return "trial" if run.is_trial else run.trigger.value
 
 
+def attempt(run: Run, tries: int | None) -> str:
+    """Return why the run exists, and which attempt it is of those that its task allows: `retry 2/3`."""
+    if run.attempt <= 1:
+        return trigger(run)
+    of_tries = f"/{tries}" if tries and run.attempt <= tries else ""
+    return f"{trigger(run)} {run.attempt}{of_tries}"
+
+
 def waits(run: Run, tries: int, now: datetime, frozen: FrozenTime = NEVER) -> str:
     """Return the trigger of a waiting run, its attempt of `tries`, and when it is due or why it waits."""
-    what = trigger(run)
-    if run.attempt > 1:
-        what += f" {run.attempt}/{tries}" if run.attempt <= tries else f" {run.attempt}"
+    what = attempt(run, tries)
     if run.blocked:
         return f"{what}: {WAITS_FOR[run.blocked]}"
     until = until_start(run.due_at, now, frozen_for(run, frozen))
@@ -136,13 +142,8 @@ def clock(at: datetime, zone: tzinfo, now: datetime) -> str:
 def full(local: datetime) -> str:
     """Return a local time in full: `Sun 2026-11-22 02:30:00 CET +01:00`."""
     name = local.tzname() or ""
-    offset = offset_of(local)
-    named = f" {name}" if name[:1].isalpha() and name != "UTC" else ""
-    return (
-        f"{local:%a %Y-%m-%d %H:%M:%S}{named} {offset}"
-        if name != "UTC"
-        else f"{local:%a %Y-%m-%d %H:%M:%S} UTC"
-    )
+    named = f"{name} " if name[:1].isalpha() else ""
+    return f"{local:%a %Y-%m-%d %H:%M:%S} {'UTC' if name == 'UTC' else named + offset_of(local)}"
 
 
 def offset_of(local: datetime) -> str:
@@ -199,6 +200,12 @@ def signal_name(number: int) -> str:
 def first_few(names: Sequence[str], most: int) -> str:
     """Return `a, b, …`: at most this many of the names, and a sign if there are more."""
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
+def first_lines(lines: Sequence[str], most: int) -> list[str]:
+    """Return at most this many of the lines, and how many there are besides."""
+    rest = len(lines) - most
+    return [*lines[:most], *([f"… and {rest:,} more"] if rest > 0 else [])]
 
 
 def plural(number: int, thing: str) -> str:

@@ -12,7 +12,7 @@ from dcron.presentation import humanize
 from dcron.presentation.emphasis import Notable, Past, Struck
 from dcron.schedule.explain import explain
 from dcron.schedule.lint import advise, advise_minute, runs_often
-from dcron.schedule.next_run import ClockTransition, Occurrence, upcoming
+from dcron.schedule.next_run import ClockTransition
 from dcron.schedule.next_run import clock_transitions as schedule_clock_changes
 from dcron.schedule.rules import Rules
 from dcron.schedule.zones import zone
@@ -30,19 +30,6 @@ def explanation(task: Definition) -> str:
         return explain(schedule_of(task), zone(task.timezone))
     except UsageError as error:
         return f"cannot be read: {error}"
-
-
-def coming(
-    task: Definition,
-    after: datetime,
-    rules: Rules | None = None,
-    *,
-    count: int | None = None,
-    until: datetime | None = None,
-) -> Iterator[Occurrence]:
-    """Return the task's occurrences as agents compute them, with its window and calendars."""
-    rules = rules or rules_of(task)
-    return upcoming(schedule_of(task), zone(task.timezone), after, rules, count=count, until=until)
 
 
 def starts(

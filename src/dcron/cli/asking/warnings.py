@@ -16,24 +16,23 @@ from dcron.schedule.zones import zone
 
 if TYPE_CHECKING:
     from dcron.schedule.next_run import ClockTransition
-    from dcron.schedule.rules import Rules
 
 KEEP_WITHOUT_TIMEOUT = "keep-without-timeout"
 NAMES_SHOWN = 5
 """Names within a sentence."""
 
 
-def print_warnings(task: Definition, now: datetime, rules: "Rules | None" = None) -> None:
+def print_warnings(task: Definition, now: datetime) -> None:
     """Print warnings about a schedule, and the effects of the next clock changes."""
     from dcron.schedule.dst_notes import is_steady
 
-    warnings = presentation.next_runs.warnings(task, now, rules)
+    warnings = presentation.next_runs.warnings(task, now)
     print_doubts(warnings)
     messages = [message for _, message in warnings]
     changes = (
         []
         if is_steady(policy.starting.occurrences.schedule_of(task))
-        else presentation.next_runs.clock_changes(task, now, rules)
+        else presentation.next_runs.clock_changes(task, now)
     )
     print_clock_changes(each for each in changes if not any(each.text in message for message in messages))
 

@@ -254,13 +254,14 @@ def _facts(
     stored: StoredCalendar, coming: Sequence[date], using: Sequence[str], now: datetime
 ) -> Iterator[tuple[str, str | Sequence[str] | None]]:
     content = stored.content
+    rules = list(map(_rule, content.get("recurring", ())))
     yield "name", stored.name
-    yield "dates", _shortened(content.get("dates", ()), ENTRIES_SHOWN) or None
-    yield "yearly", _shortened(content.get("annual", ()), ENTRIES_SHOWN) or None
+    yield "dates", humanize.first_lines(content.get("dates", ()), ENTRIES_SHOWN) or None
+    yield "yearly", humanize.first_lines(content.get("annual", ()), ENTRIES_SHOWN) or None
     yield "weekdays", " ".join(content.get("weekdays", ())) or None
-    yield "rules", _shortened(map(_rule, content.get("recurring", ())), ENTRIES_SHOWN) or None
+    yield "rules", humanize.first_lines(rules, ENTRIES_SHOWN) or None
     yield "next", [_day(day) for day in coming] or "no future dates"
-    yield "tasks", _shortened(using, USERS_SHOWN) or "none"
+    yield "tasks", humanize.first_lines(using, USERS_SHOWN) or "none"
     yield "changed", f"{humanize.ago(stored.changed_at, now)}, by {stored.changed_by}"
 
 
@@ -274,12 +275,6 @@ def _rule(recurring: dict[str, Any]) -> str:
     if recurring["exceptions"]:
         text += f", except {humanize.plural(len(recurring['exceptions']), 'date')}"
     return text
-
-
-def _shortened(lines: Iterable[str], most: int) -> list[str]:
-    listed = list(lines)
-    more = [f"… and {len(listed) - most:,} more"] if len(listed) > most else []
-    return [*listed[:most], *more]
 
 
 def _day(day: date) -> str:

@@ -82,7 +82,7 @@ def sections(report: "services.report.CrontabReport", here: tzinfo) -> Iterator[
         _changes(report, times),
     ):
         if any(lines):
-            yield Section(title, _first(lines))
+            yield Section(title, humanize.first_lines(lines, MOST_SHOWN))
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,3 @@ def _change(change: "policy.history.RecordedChange", times: _Times) -> str:
 def _counts(counts: Sequence[tuple[str, int]]) -> str:
     """Return `backup 3, mail 2, …`."""
     return humanize.first_few([f"{name} {count:,}" for name, count in counts], MOST_NAMES)
-
-
-def _first(lines: Sequence[str]) -> list[str]:
-    rest = len(lines) - MOST_SHOWN
-    return [*lines[:MOST_SHOWN], *([f"… and {rest:,} more"] if rest > 0 else [])]

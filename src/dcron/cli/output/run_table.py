@@ -63,7 +63,5 @@ def _holds_up(run: Run, here: tzinfo, now: datetime) -> str:
 
 
 def _trigger(run: Run, tries: int | None) -> str:
-    text = humanize.trigger(run)
-    if run.attempt > 1:
-        text += f" {run.attempt}/{tries}" if tries and run.attempt <= tries else f" {run.attempt}"
+    text = humanize.attempt(run, tries)
     return text if run.flow is None else f"{text}, flow {run.flow}"
