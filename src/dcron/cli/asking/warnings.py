@@ -40,23 +40,23 @@ def print_warnings(task: Definition, now: datetime) -> None:
 def print_doubts(warnings: Iterable[tuple[str, str]]) -> None:
     """Print warnings: codes and messages."""
     for code, message in warnings:
-        console.complain(f"warning: {message} [{code}]")
+        _print_doubt(code, message)
+
+
+def _print_doubt(code: str, message: str) -> None:
+    console.complain(f"warning: {message} [{code}]")
 
 
 def print_place_warnings(task: Definition) -> None:
     """Print warnings about the account of the command, and about a program that has no place of its own."""
     if task.user and (doubt := doubts_about(task.user)) and not (task.cwd and missing_home(task.user)):
-        print_doubts([("account", doubt)])
+        _print_doubt("account", doubt)
     program = (task.argv or tuple(task.command.split(maxsplit=1)))[0]
     if program.startswith(("./", "../")) and task.cwd is None:
-        print_doubts(
-            [
-                (
-                    "relative-path",
-                    f"{program} is looked for in the home directory of the account, on the node that runs it;"
-                    " write its whole path, or name a directory with --cwd",
-                )
-            ]
+        _print_doubt(
+            "relative-path",
+            f"{program} is looked for in the home directory of the account, on the node that runs it;"
+            " write its whole path, or name a directory with --cwd",
         )
 
 
@@ -79,7 +79,7 @@ def print_shell_words(argv: Sequence[str]) -> None:
             message += ", or use --cwd"
     else:
         return
-    print_doubts([("shell-word", message)])
+    _print_doubt("shell-word", message)
 
 
 def print_crowd(view: "services.tasks.rows.TaskRow", same_minute: Sequence[Task], now: datetime) -> None:
@@ -110,7 +110,7 @@ def print_unheard(crontab: "services.crontab.Crontab", left: Sequence[Run]) -> N
             f"run {run.id} of {run.task} on {run.owner} is left, {since}: its command may still run, a new"
             f" task of this name does not wait for it; dcron cancel {run.id} --lost gives it up"
         )
-        print_doubts([("unheard", message)])
+        _print_doubt("unheard", message)
     if len(left) > NAMES_SHOWN:
         console.note(f"{len(left) - NAMES_SHOWN:,} more runs are left that are not heard of")
 
@@ -118,22 +118,20 @@ def print_unheard(crontab: "services.crontab.Crontab", left: Sequence[Run]) -> N
 def print_kept(task: Definition) -> None:
     """Print a warning about a command that outlives the database without a timeout."""
     if doubt := policy.starting.disconnect.endless(task):
-        print_doubts([(KEEP_WITHOUT_TIMEOUT, doubt)])
+        _print_doubt(KEEP_WITHOUT_TIMEOUT, doubt)
 
 
 def print_unserved(view: "services.tasks.rows.TaskRow", fleet: Sequence[Node]) -> None:
     """Print a warning if agents are running, but none can claim the task's next run."""
     if view.unserved and view.task.enabled and not why_idle(fleet):
-        print_doubts([("unserved", f"no agent can claim its next run: {view.unserved}")])
+        _print_doubt("unserved", f"no agent can claim its next run: {view.unserved}")
 
 
 def print_unsendable(channels: Iterable[str], fleet: Sequence[Node]) -> None:
     """Print a warning if agents are running, but none can send by one of these channels."""
     if fleet and (missing := policy.channels.unsendable(channels, fleet)):
-        named = ", ".join(missing)
-        print_doubts(
-            [("no-channel", f"no running agent can send to {named}: {policy.channels.advice(missing)}")]
-        )
+        advice = policy.channels.advice(missing)
+        _print_doubt("no-channel", f"no running agent can send to {', '.join(missing)}: {advice}")
 
 
 def print_clock_changes(changes: "Iterable[ClockTransition]") -> None:

@@ -65,7 +65,9 @@ def command(
         raise UsageError(f"--sort {sort!r}: give {', '.join(ORDERS)}")
     with opened_crontab(db) as crontab:
         name, chooser = tasks_to_read(crontab, names, selector)
-        report = _report(crontab, by, since, name, chooser)
+        now = crontab.now()
+        start = past_time(since, zone(own_zone()), now) if since is not None else now - SPANS[by]
+        report = services.statistics.RunStatistics(crontab).of(start, name, chooser, by=by)
     found = policy.statistics.ordered(report.found, sort)
     if as_json:
         console.emit_list(json_output.statistics_shape(by, report.span, each) for each in found)
@@ -76,18 +78,6 @@ def command(
             f"runs up to {report.pruned_until} have been pruned in part and are missing here; only the"
             " statistics by task outlive them"
         )
-
-
-def _report(
-    crontab: "services.crontab.Crontab",
-    by: str,
-    since: str | None,
-    name: str | None,
-    chooser: "policy.selectors.Selector | None",
-) -> "services.statistics.Report":
-    statistics, now = services.statistics.RunStatistics(crontab), crontab.now()
-    start = past_time(since, zone(own_zone()), now) if since is not None else now - SPANS[by]
-    return statistics.of(start, name, chooser, by=by)
 
 
 def _print(by: str, found: Iterable["policy.statistics.Statistics"]) -> int:

@@ -78,7 +78,7 @@ cause = code:text message<sentence:text at:time?- run_id<run:int- alert_id<alert
     user:text?- lane:text- priority:text- ahead:int- upstream:text?- upstream_run_id<upstream_run:int?-
     waits_for:text[]- event_name<event:text- keep_runs:text?- ran_until:time?- last_id<ids:int?-
     fields:text[]- unheard_since:time- lost_after:time?-
-totals = run_count<runs:int succeeded:int failed:int lost:int cancelled:int skipped:int
+totals = run_count<runs=runs:int succeeded:int failed:int lost:int cancelled:int skipped:int
 span = from:time until:time +totals success_rate:number? p50:duration? p95:duration? longest:duration?
     late_p50:duration? late_p95:duration? work:duration
 statistics = by:text name:text is_removed<removed:bool +span trend:number? previous<before:@span

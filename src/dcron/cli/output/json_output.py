@@ -74,31 +74,26 @@ def statistics_shape(
         "statistics",
         found,
         by=by,
-        **_totals(span, found.now),
+        **_span(span, found.now),
         trend=found.trend and round(found.trend, 3),
-        previous=make("span", **_totals(span.before, found.before)),
+        previous=_span(span.before, found.before),
     )
 
 
-def _totals(span: "policy.statistics.Span", totals: "policy.statistics.Totals") -> dict[str, Any]:
+def _span(span: "policy.statistics.Span", totals: "policy.statistics.Totals") -> Document:
     rate = totals.success_rate
-    return {
-        "from": span.start,
-        "until": span.end,
-        **_counts(totals),
-        "success_rate": None if rate is None else round(rate, 6),
-        "p50": totals.took.percentile(0.5),
-        "p95": totals.took.percentile(0.95),
-        "longest": totals.longest,
-        "late_p50": totals.late.percentile(0.5),
-        "late_p95": totals.late.percentile(0.95),
-        "work": totals.work / 1000,
-    }
-
-
-def _counts(totals: "policy.statistics.Totals") -> dict[str, int]:
-    names = ("succeeded", "failed", "lost", "cancelled", "skipped")
-    return {"run_count": totals.runs, **{name: getattr(totals, name) for name in names}}
+    return make(
+        "span",
+        totals,
+        from_=span.start,
+        until=span.end,
+        success_rate=None if rate is None else round(rate, 6),
+        p50=totals.took.percentile(0.5),
+        p95=totals.took.percentile(0.95),
+        late_p50=totals.late.percentile(0.5),
+        late_p95=totals.late.percentile(0.95),
+        work=totals.work / 1000,
+    )
 
 
 def report_shape(report: "services.report.CrontabReport") -> Document:
@@ -106,8 +101,8 @@ def report_shape(report: "services.report.CrontabReport") -> Document:
     return make(
         "report",
         report,
-        **_counts(report.totals),
-        previous=make("totals", **_counts(report.before)),
+        **make("totals", report.totals),
+        previous=make("totals", report.before),
         failures=[make("failure", each, last_run=_last_run(each, report.span.end)) for each in report.failed],
         skipped_by_code=[make("skip-group", each, by_task=dict(each.tasks)) for each in report.skipped],
         slower=[statistics_shape("task", report.span, each) for each in report.slower],
