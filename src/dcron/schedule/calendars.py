@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left
 from calendar import isleap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
 from typing import Any
@@ -140,7 +140,8 @@ def calendar_from_json(name: str, value: Mapping[str, Any]) -> Calendar:
         raise ScheduleError(f"calendar {name}: {error}") from None
     except (ValueError, OverflowError) as error:
         raise UsageError(f"calendar {name} cannot be read: {error}") from None
-    return _with(parse_calendar(name, lines), recurring)
+    found = parse_calendar(name, lines)
+    return replace(found, recurring=found.recurring + recurring)
 
 
 def is_calendar_json(value: Mapping[str, Any]) -> bool:
@@ -166,12 +167,6 @@ def _is_recurring(value: Any) -> bool:
 def _recurring(value: Mapping[str, Any]) -> Recurring:
     exceptions = frozenset(map(date.fromisoformat, value["exceptions"]))
     return Recurring(value["rule"], datetime.fromisoformat(value["start"]), value["days"], exceptions)
-
-
-def _with(calendar: Calendar, recurring: tuple[Recurring, ...]) -> Calendar:
-    return Calendar(
-        calendar.name, calendar.dates, calendar.annual, calendar.weekdays, calendar.recurring + recurring
-    )
 
 
 def parse_calendar(name: str, lines: Iterable[str]) -> Calendar:

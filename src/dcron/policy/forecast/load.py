@@ -251,7 +251,10 @@ class _Simulation:
         """Lanes in which runs wait, and for which there may be room."""
         self._full: set[_LaneState] = set()
         """Lanes of which nothing can start before a run ends."""
-        self._states = [self._state_of(each, number) for number, each in enumerate(tasks)]
+        self._states = [
+            _TaskState(each, self._lane(lane_of(each.task)), number * _GOLDEN % 1)
+            for number, each in enumerate(tasks)
+        ]
         self._by_name = {state.about.name: state for state in self._states}
         self._following = defaultdict[str, list[_TaskState]](list)
         for state in self._states:
@@ -264,9 +267,6 @@ class _Simulation:
         """The end of a freeze that is among them."""
         self._number = 0
         self._load = Load()
-
-    def _state_of(self, about: LoadTask, number: int) -> _TaskState:
-        return _TaskState(about, self._lane(lane_of(about.task)), number * _GOLDEN % 1)
 
     def _lane(self, lane: Lane) -> _LaneState:
         if lane not in self._lanes:
@@ -296,8 +296,7 @@ class _Simulation:
     def _note_frozen(self, now: datetime) -> None:
         """Note what still waits as skipped if the crontab stays frozen."""
         if self._fleet.frozen.at(now):
-            waiting = [run for lane in self._ready | self._full for run in lane.waiting]
-            for run in waiting:
+            for run in (run for lane in self._ready | self._full for run in lane.waiting):
                 for at in run.state.between(run.scheduled_for, self._until) or [run.scheduled_for]:
                     self._load.skipped.append(PlayedSkip(run.task.name, at, SkipCode.FROZEN))
 

@@ -176,14 +176,12 @@ def minutes_of(task: Definition, begin: datetime, end: datetime, frozen: FrozenT
 
 
 def _minutes_of(task: Definition, begin: datetime, end: datetime) -> Sequence[int]:
-    schedule, here = occurrences.schedule_of(task), zone(task.timezone)
-    rules = occurrences.rules_of(task)
     if not task.jitter:
-        return _minutes(schedule, here, rules, begin, end)
+        schedule, here = occurrences.schedule_of(task), zone(task.timezone)
+        return _minutes(schedule, here, occurrences.rules_of(task), begin, end)
     early = begin - timedelta(seconds=task.jitter)
-    due = (
-        occurrences.due_at(task, at) for at in _not_excluded(schedule, here, rules, early, end, timedelta(0))
-    )
+    coming = allowed_occurrences(task, early - catch_up.INSTANT, end - catch_up.INSTANT)
+    due = (occurrences.due_at(task, at) for at in coming)
     return array("i", dict.fromkeys(minute_of(each) for each in due if begin <= each < end))
 
 
