@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from dcron.database import Database, open_database
+from dcron.nodepolicy.accounts import ACCEPT_ALL
 from dcron.schedule import zones
 from tests.support import compiled_once, databases
 from tests.support.owned_directories import MEMORY, OwnedDirectory, remove_abandoned
@@ -118,6 +119,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DCRON_SPOOL", str(tmp_path / "spool"))
+    policy = home / "policy.toml"
+    policy.write_text(f"{ACCEPT_ALL}\n")
+    monkeypatch.setenv("DCRON_POLICY", str(policy))  # tests may run as root, with tasks of root
     (tmp_path / "machine-timezone").write_text("UTC\n")
     monkeypatch.setattr(zones, "TIMEZONE_FILE", tmp_path / "machine-timezone")
 

@@ -500,6 +500,12 @@ class Node:
     """Whether it may also run commands as other accounts."""
     channels: tuple[str, ...] = ()
     """The names of the channels by which it can send messages."""
+    accepted_accounts: tuple[str, ...] | None = None
+    """The accounts that its policy accepts, as `accounts.accepts` reads them. None: an earlier version."""
+    policy_digest: str | None = None
+    """What identifies the rules that it has published; None without further rules than accounts."""
+    policy_error: str | None = None
+    """Why the present policy file is not in force; None if it is."""
     running: int = 0
     unheard: int = 0
     """Its runs that it was not heard of with since it was declared dead: their commands may still run."""
@@ -508,11 +514,18 @@ class Node:
     @property
     def may_be_root(self) -> bool:
         """Return whether it may run commands as root. An agent of an earlier version may."""
+        if self.accepted_accounts is not None:
+            return "root" in self.accepted_accounts
         return self.any_account is not False
 
     @property
     def accounts(self) -> tuple[str, ...] | None:
-        """Return the accounts it runs commands as, by name and by number. None: all, or unknown."""
+        """Return the accounts it runs commands as, by name and by number. None: all, or unknown.
+
+        `*` is every account but root.
+        """
+        if self.accepted_accounts is not None:
+            return self.accepted_accounts
         if self.account is None or self.any_account is not False:
             return None
         return (self.account, str(self.uid))

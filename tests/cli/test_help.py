@@ -78,7 +78,7 @@ def test_verbs_have_examples() -> None:
     """All but those that take hardly anything, and groups, whose verbs have them."""
     without = {words for words, command in COMMANDS.items() if not examples(command.help or "")}
     assert without == {
-        *("tui", "nodes", "info", "calendar", "channel", "queue", "config", "db"),
+        *("tui", "nodes", "info", "calendar", "channel", "queue", "config", "db", "policy"),
         *(
             "calendar list",
             "calendar view",

@@ -98,6 +98,8 @@ set new --tries 4
 undo new -n
 rm new -f
 channel test ops
+policy check
+policy explain nightly
 """
 """A command line for each document and each way to make it; `_` is a blank."""
 CODES = {

@@ -46,7 +46,7 @@ def test_a_page_of_help_fits_a_terminal(sqlite: Dcron, page: str) -> None:
 def test_help_of_a_group_lists_its_verbs_and_help_all_lists_all(sqlite: Dcron) -> None:
     servers = sqlite.done("help", "servers").out
     assert re.findall(r"^  (\w+)", servers, re.MULTILINE) == [
-        *("agent", "nodes", "drain", "undrain", "freeze", "thaw")
+        *("agent", "nodes", "policy", "drain", "undrain", "freeze", "thaw")
     ]
     everything = sqlite.done("help", "all").out
     assert re.findall(r"^  (\w+)", everything, re.MULTILINE) == list(VERBS)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dcron.agent.execution import DEFAULT_PATH
 from dcron.crontabfile import read
 from dcron.model import RunState, Trigger
+from dcron.nodepolicy.command import DEFAULT_PATH
 from tests.support.cluster import Cluster
 
 FILES = Path(__file__).parent.parent / "data" / "crontabs"

@@ -61,7 +61,10 @@ def first_task(place: Place, dcron: Path) -> None:
     assert re.match(r"dcron \d+\.\d+\.\d+", place(dcron, "--version"))
     place(dcron, "add", "-n", "first", "@daily", "echo installed", DCRON_DB=url)
     place(dcron, "run", "first", DCRON_DB=url)
-    place(dcron, "agent", "--once", DCRON_DB=url, DCRON_SPOOL=str(place.home / "spool"))
+    policy = place.home / "policy.toml"
+    policy.write_text('accounts = ["*", "root"]\n')
+    spool = str(place.home / "spool")
+    place(dcron, "agent", "--once", "--policy", str(policy), DCRON_DB=url, DCRON_SPOOL=spool)
     runs = json.loads(place(dcron, "runs", "--json", DCRON_DB=url))
     assert [run["task"] for run in runs if run["state"] == "succeeded"] == ["first"]
     assert place(dcron, "logs", "first", DCRON_DB=url) == "installed\n"

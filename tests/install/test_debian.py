@@ -27,6 +27,8 @@ dpkg -i first.deb
 dcron --version
 dcron add -n first @daily "echo installed"
 dcron run first
+dcron agent --once 2>&1 | grep "one line accepts every account"
+echo "accounts = [\\"*\\", \\"root\\"]" >/etc/dcron/policy.toml
 dcron agent --once
 test "$(dcron logs first)" = installed
 test -e /usr/share/man/man1/dcron.1.gz -a -e /usr/share/bash-completion/completions/dcron
@@ -39,6 +41,7 @@ echo "timezone = \\"Europe/Berlin\\"" >>/etc/dcron/config.toml
 systemctl enable dcron-agent.service
 dpkg -i --force-confold second.deb
 grep Berlin /etc/dcron/config.toml
+rm /etc/dcron/policy.toml
 dcron list
 dpkg --remove dcron
 grep Berlin /etc/dcron/config.toml

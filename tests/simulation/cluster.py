@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from sqlalchemy import Connection
 
+from dcron.agent.admission import Admission
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Fenced, Lease
@@ -176,6 +177,7 @@ class SimulatedNode:
             lease=Lease(self.id, self.settings, seen, self._set_deadline, self.clock),
             rollback_detector=seen,
             active_runs=self.active_runs,
+            admission=Admission(None, self.settings.account, self.settings.name),
         )
         self.dispatcher = Dispatcher(node)
         maintenance, notifier = Maintenance(self.database, self.id), Notifier(self.database, self.id)

@@ -16,6 +16,7 @@ from sqlalchemy import text
 from dcron.database import open_database
 from dcron.errors import DatabaseError
 from dcron.model import Definition, Node, Run, RunState, Task
+from dcron.nodepolicy.accounts import ACCEPT_ALL
 from dcron.services.crontab import Crontab
 from dcron.values.lists import RunFilter
 from tests.support.patience import PATIENCE
@@ -137,7 +138,14 @@ class Cluster:
     ) -> AgentProcess:
         """Start an agent, and return as soon as its process runs; `program` is what Python runs."""
         log = self.directory / f"{name}.log"
-        own = {"DCRON_DB": self.url, "DCRON_SPOOL": str(self.directory / f"spool-{name}")}
+        policy = self.directory / "policy.toml"
+        if not policy.exists():
+            policy.write_text(f"{ACCEPT_ALL}\n")
+        own = {
+            "DCRON_DB": self.url,
+            "DCRON_SPOOL": str(self.directory / f"spool-{name}"),
+            "DCRON_POLICY": str(policy),
+        }
         with log.open("ab") as stream:
             process = subprocess.Popen(
                 [

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from sqlalchemy import Executable, event
 
+from dcron.agent.admission import Admission
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Lease
@@ -129,11 +130,13 @@ class HandNode:
         lease: float = 60,
         memory: Memory | None = None,
         capacity: Mapping[str, float] | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.settings = AgentSettings(
             name=name, spool=Path("/nowhere"), slots=slots, lease=lease, capacity=capacity or {}
         )
         self.id = self.settings.new_node_id()
+        self.has_policy = admission is not None
         self.database = database
         self.time = 0.0
         """Seconds, for how long slots are taken."""
@@ -157,6 +160,7 @@ class HandNode:
             lease=self.lease,
             rollback_detector=self.rollback_detector,
             active_runs=self.active_runs,
+            admission=admission or Admission(None, self.settings.account, name),
         )
         self.counters = self.context.counters
         self.dispatcher: Dispatcher = WatchedDispatcher(self.context)
@@ -176,12 +180,14 @@ class HandNode:
         with self.database.write() as connection:
             now = self.database.now(connection)
             self.rollback_detector.opened(connection, now)
-            facts = {
+            facts: dict[str, Any] = {
                 "id": self.id,
                 "host": "host",
                 "slots": self.settings.slots,
                 "lease": self.settings.lease,
             }
+            if self.has_policy:
+                facts |= {"account": "root", "uid": 0, "any_account": True}
             nodes.register(connection, node_row(self.settings.name, now, self.settings.lease, **facts))
             if reboot:
                 planning.add_reboot_runs(connection, self.id, now)
@@ -223,8 +229,8 @@ class World:
         line = {"name": name, "schedule": schedule, "timezone": "UTC", "command": "true", **fields}
         return self.crontab.add(Definition(**line))
 
-    def node(self, name: str = "web-1", **settings: float) -> HandNode:
-        return HandNode(self.database, name, **settings).register()  # type: ignore[arg-type]
+    def node(self, name: str = "web-1", **settings: Any) -> HandNode:
+        return HandNode(self.database, name, **settings).register()
 
     def execute(self, statement: Executable, *values: Any) -> None:
         """Execute a statement in a transaction of its own."""

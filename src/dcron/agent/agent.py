@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dcron import migrations
+from dcron.agent.admission import Admission
 from dcron.agent.counters import Counters
 from dcron.agent.ending import SessionEnd
 from dcron.agent.log import log
@@ -41,6 +42,7 @@ class Agent:
         self.counters = Counters()
         self.session: NodeSession | None = None
         """The present node; None before the first one."""
+        self.admission = Admission(settings.policy, settings.account, settings.name, settings.spool)
         self._service_manager = ServiceManager(os.environ)
         self._stopped = threading.Event()
 
@@ -55,7 +57,7 @@ class Agent:
         preload()
         become_subreaper()  # if the warden dies, its commands become our children, and we end them
         hide_memory()
-        with stopping(self.stop), reporting(self, self._service_manager), self._monitored():
+        with stopping(self.stop, self.reload), reporting(self, self._service_manager), self._monitored():
             self._serve(once=once)
 
     @contextmanager
@@ -92,6 +94,11 @@ class Agent:
         if self.session:
             self.session.ending.request_stop()
 
+    def reload(self) -> None:
+        """Look at the policy now, not with the next heartbeat."""
+        if self.session:
+            self.session.node.wake_heartbeat.set()
+
     def _open(self, *, first: bool, once: bool) -> NodeSession | None:
         """Return a session with its node registered; None if stopped while waiting for the database.
 
@@ -127,7 +134,9 @@ class Agent:
         return None
 
     def _register(self, *, once: bool, reboot: bool) -> NodeSession:
-        session = self.session = NodeSession(self._database, self.settings, self.counters, once=once)
+        session = self.session = NodeSession(
+            self._database, self.settings, self.counters, self.admission, once=once
+        )
         if self._stopped.is_set():  # stopped before the session existed
             session.ending.request_stop()
         try:

@@ -55,6 +55,7 @@ class Dispatcher:
         self.next_due: datetime | None = None
         """When the first waiting run that this node serves is due, as the last look found."""
         self._waits_for_room = False
+        self._policy = node.admission.published
         # By the lease's clock: when it may check again whether a node is left for runs that nodes refused.
         self._next_check = 0.0
         self._stepping = threading.Lock()
@@ -110,7 +111,7 @@ class Dispatcher:
             self._starter.settle_doubt()
             self._held.clear()
         if self._held:
-            if self._must_not_claim or self._held.seconds_left <= 0:
+            if self._must_not_claim or self._has_another_policy() or self._held.seconds_left <= 0:
                 self._held.release()
                 return 0.0
             if (pause := self._held.use()) is not None:
@@ -155,6 +156,11 @@ class Dispatcher:
     def _must_not_claim(self) -> bool:
         return self.closed or self._node.lease.draining or self._node.rollback_detector.is_in_doubt
 
+    def _has_another_policy(self) -> bool:
+        """Return whether the node now accepts other tasks: then it gives back what it holds."""
+        before, self._policy = self._policy, self._node.admission.published
+        return self._policy is not before
+
     def _capacity(self) -> Capacity:
         settings, active = self._node.settings, self._node.active_runs
         return Capacity(
@@ -164,7 +170,8 @@ class Dispatcher:
             queues=settings.queues,
             capacity=settings.capacity,
             free=self._held.free_capacity(active.free_capacity(settings.capacity)),
-            accounts=settings.account.accounts,
+            accounts=self._node.admission.accounts,
+            account=settings.account.name,
             ending_tasks=active.ending_tasks(),
             on_disconnect=self.on_disconnect,
         )

@@ -8,6 +8,7 @@ from dcron.config.files import host_name
 from dcron.errors import UsageError
 from dcron.fields.channel_kinds import OUTPUT
 from dcron.model import LAST_RUN, RunState, Task, node_name
+from dcron.nodepolicy.command import DEFAULT_PATH, argv_of, shell_of
 from dcron.policy.validation import require_command
 from dcron.presentation.humanize import signal_name
 from dcron.store.alerts.output_mail import OutputMail
@@ -16,7 +17,6 @@ from dcron.store.runs.candidates import ClaimedRun
 from dcron.warden.client import Job
 from dcron.warden.journal import Result
 
-DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NODE_ID = "DCRON_NODE_ID"
 """The variable by which commands of a dead agent are found."""
 LONGEST_PAYLOAD_VARIABLE = 100 * 1024
@@ -38,12 +38,11 @@ def job_for(run: ClaimedRun, node_id: str, grace: float) -> Job:
     if not 1 <= run.id <= LAST_RUN:
         raise UsageError(f"the number of a run is 1 to {LAST_RUN}")
     require_command(spec)
-    shell = spec.get("shell") or "/bin/sh"
-    argv = spec.get("argv") or [shell, "-c", spec.get("command", "")]
+    argv = argv_of(spec)
     login = _login(spec.get("user"))
     env = (
         login
-        | {"SHELL": shell, "PATH": DEFAULT_PATH}
+        | {"SHELL": shell_of(spec), "PATH": DEFAULT_PATH}
         | (spec.get("env") or {})
         | _run_variables(run, node_id)
     )

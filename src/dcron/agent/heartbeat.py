@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection
 
+from dcron.agent.admission import Published
 from dcron.agent.lease import Fenced
 from dcron.agent.log import log
 from dcron.agent.node_context import NodeContext
@@ -18,6 +19,7 @@ from dcron.presentation.humanize import plural
 from dcron.schedule.effort import unlocked
 from dcron.store.claims import unheard
 from dcron.store.nodes import outages
+from dcron.store.nodes import rows as nodes
 
 _NOTABLE_BEATS = 3
 """An outage of so many beats is recorded: half of the lease."""
@@ -29,6 +31,8 @@ class Heartbeat:
     def __init__(self, node: NodeContext, upkeep: Upkeep) -> None:
         self._node = node
         self._upkeep = upkeep
+        # What the node's row has of its policy.
+        self._published: Published | None = None
 
     def step(self) -> float:
         """Do one heartbeat; return the seconds until the next. Raises Fenced or DatabaseError.
@@ -44,6 +48,7 @@ class Heartbeat:
             pause = unlocked(self._revive)
         except DatabaseError:
             self._node.counters.contact.has_failed = True
+            self._published = None  # whether it was committed is unknown
             raise
         self._node.database.close_unused()
         return pause
@@ -72,8 +77,19 @@ class Heartbeat:
         )
         return 0.0
 
+    def _publish_policy(self, connection: Connection) -> None:
+        """Write what the node accepts into its row, unless it has that already."""
+        policy = self._node.admission.published
+        if policy is not self._published and not self._node.lease.has_other_tables:
+            self._published = policy
+            nodes.publish_policy(
+                *(connection, self._node.id, policy.accounts, policy.rules, policy.digest, policy.error)
+            )
+
     def _beat_once(self) -> float:
         node, detector = self._node, self._node.rollback_detector
+        if node.admission.refresh():
+            node.wake_dispatcher.set()
         sent = node.lease.clock()
         with node.counters.beat, node.database.write() as connection:
             before = node.lease.clock()
@@ -82,6 +98,7 @@ class Heartbeat:
             offset = node.counters.clock_offset = (datetime.now(UTC) - now).total_seconds()
             renewal = node.lease.beat(connection, node.database, now, offset)
             done = None if node.lease.has_other_tables else self._upkeep.do(connection, now, renewal)
+            self._publish_policy(connection)
             self._record_outage(connection, now, sent)
         node.counters.contact.reach(sent)
         if done and done.went_back:

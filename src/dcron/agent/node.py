@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from dcron import __version__
+from dcron.agent.admission import Admission
 from dcron.agent.counters import Counters, LoopStatus
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.ending import Ending, SessionEnd
@@ -60,7 +61,13 @@ class NodeSession:
     """One node: its id, its lease, its warden, and the loops that use them."""
 
     def __init__(
-        self, database: Database, settings: AgentSettings, counters: Counters, *, once: bool = False
+        self,
+        database: Database,
+        settings: AgentSettings,
+        counters: Counters,
+        admission: Admission,
+        *,
+        once: bool = False,
     ) -> None:
         """Start the warden. The node is not in the database before `open`.
 
@@ -76,7 +83,7 @@ class NodeSession:
         self._threads: list[threading.Thread] = []
         self._reported: set[Path] = set()
         self._cluster_pings = PingQueue()  # what tasks ping cannot hold up the dead man's switch
-        self.node = node = _node(database, settings, counters)
+        self.node = node = _node(database, settings, counters, admission)
         self._database = database
         self.dispatcher = Dispatcher(node, is_single_pass=once)
         self.ending = Ending(node, self.dispatcher)
@@ -102,7 +109,7 @@ class NodeSession:
         deliver_abandoned(self._database, self._settings.spool, self._reported)
         with self._database.write() as connection:
             now = self._database.now(connection)
-            nodes.register(connection, _row(node.id, self._settings, now, self.notifier.names))
+            nodes.register(connection, _row(node, now, self.notifier.names))
             tasks.replan_older_zones(connection, tzdata_version())
             maintenance.add_missing(connection, self._database, self.maintenance.names, now)
             begins_at = pruning(connection, now).begins_at
@@ -339,7 +346,9 @@ class NodeSession:
             self.ending.record_lost(gone.unknown)
 
 
-def _node(database: Database, settings: AgentSettings, counters: Counters) -> NodeContext:
+def _node(
+    database: Database, settings: AgentSettings, counters: Counters, admission: Admission
+) -> NodeContext:
     """Return a new node, with its warden."""
     node_id, wake_heartbeat = settings.new_node_id(), threading.Event()
     warden = _warden(settings, node_id)
@@ -353,14 +362,17 @@ def _node(database: Database, settings: AgentSettings, counters: Counters) -> No
         lease=Lease(node_id, settings, detector, partial(warden.set_deadline, grace=settings.margin / 2)),
         rollback_detector=detector,
         active_runs=ActiveRuns(settings.slots),
+        admission=admission,
         counters=counters,
         wake_heartbeat=wake_heartbeat,
     )
 
 
-def _row(node_id: str, settings: AgentSettings, now: datetime, channels: tuple[str, ...]) -> Node:
+def _row(node: NodeContext, now: datetime, channels: tuple[str, ...]) -> Node:
+    settings = node.settings
     return Node(
-        id=node_id,
+        id=node.id,
+        accepted_accounts=node.admission.accounts,
         name=settings.name,
         host=host_name(),
         pid=os.getpid(),

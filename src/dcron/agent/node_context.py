@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from threading import Event
 
+from dcron.agent.admission import Admission
 from dcron.agent.counters import Counters
 from dcron.agent.lease import Lease
 from dcron.agent.pings import RunPings
@@ -24,6 +25,7 @@ class NodeContext:
     lease: Lease
     rollback_detector: RollbackDetector
     active_runs: ActiveRuns
+    admission: Admission
     counters: Counters = field(default_factory=Counters)
     pings: RunPings = field(default_factory=RunPings)
     wake_dispatcher: Event = field(default_factory=Event)

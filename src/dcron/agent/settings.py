@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dcron.config.channels import Channel
+from dcron.config.policy_file import PolicyPath
 from dcron.errors import UsageError
 from dcron.fields.kinds import web_address_problem
 from dcron.monitoring.address import ListenAddress
@@ -56,6 +57,8 @@ class AgentSettings:
     """The URL that the agent requests while the cluster is healthy."""
     account: Account = field(default_factory=own_account)
     """The account it runs as, and whether it may run commands as others."""
+    policy: PolicyPath | None = None
+    """Where its policy is. None accepts every task that the account may run; `dcron agent` gives a path."""
 
     def __post_init__(self) -> None:
         if not NODE_NAME.fullmatch(self.name):

@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_STDIN = 0
 
 _BURST = 0.1
 """Seconds in which several signals count as one: `timeout`, or a terminal with a wrapper, sends two."""
 
 
 @contextmanager
-def stopping(stop: Callable[[], None]) -> Iterator[None]:
+def stopping(stop: Callable[[], None], reload: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Call `stop` in a separate thread for each burst of signals. Outside of the main thread, do nothing.
+
+    SIGHUP alone calls `reload` instead, unless the process began at a terminal, which is gone then.
 
     Python runs a handler wherever the main thread is, even while it holds the lock that the handler needs;
     two signals could then deadlock. So the handlers do nothing, and a thread reads the byte that the
@@ -30,7 +33,9 @@ def stopping(stop: Callable[[], None]) -> Iterator[None]:
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in _STOPPING:
         signal.signal(number, lambda *_: None)
-    threading.Thread(target=_read_signals, args=(reader, stop), name="signals", daemon=True).start()
+    if os.isatty(_STDIN):
+        reload = stop
+    threading.Thread(target=_read_signals, args=(reader, stop, reload), name="signals", daemon=True).start()
     try:
         yield
     finally:
@@ -38,10 +43,13 @@ def stopping(stop: Callable[[], None]) -> Iterator[None]:
         os.close(writer)  # the thread reads the end of the pipe and ends
 
 
-def _read_signals(reader: int, stop: Callable[[], None]) -> None:
-    """Call `stop` for each burst of signal bytes, until the other end is closed."""
+def _read_signals(reader: int, stop: Callable[[], None], reload: Callable[[], None]) -> None:
+    """Call `stop` for each burst of signal bytes, until the other end is closed, or `reload`."""
     try:
-        while os.read(reader, 4096):
+        while numbers := os.read(reader, 4096):
+            if set(numbers) == {signal.SIGHUP}:
+                reload()
+                continue
             stop()
             time.sleep(_BURST)
             while select.select([reader], [], [], 0)[0] and os.read(reader, 4096):

@@ -14,6 +14,7 @@ from dcron.model import RunState
 from dcron.store.claims import claims, finishing
 from dcron.store.claims.finishing import RunResult
 from dcron.store.runs.candidates import ClaimedRun
+from dcron.warden.child import NOT_STARTED
 from dcron.warden.client import Job
 
 Prepared = list[tuple[ClaimedRun, Job]]
@@ -42,7 +43,8 @@ class Starter:
     def start(self, started: Sequence[ClaimedRun], now: datetime) -> None:
         """Begin the commands of these runs.
 
-        Fail a run that gives no command: its row was edited by hand.
+        Fail a run that gives no command: its row was edited by hand. A run that the policy refuses goes to a
+        node that accepts it.
         """
         node = self._node
         prepared, unfit = self._prepare(started, now)
@@ -57,12 +59,16 @@ class Starter:
         self.in_doubt = None
 
     def _prepare(self, started: Sequence[ClaimedRun], now: datetime) -> tuple[Prepared, list[RunResult]]:
-        """Return these runs with their commands, and the results of those that give no command."""
+        """Return these runs with their commands, and the results of those that must not or cannot begin."""
         prepared: Prepared = []
         unfit: list[RunResult] = []
         for run in started:
             try:
-                prepared.append((run, job_for(run, self._node.id, self._node.settings.kill_grace)))
+                job = job_for(run, self._node.id, self._node.settings.kill_grace)
+                if refusal := self._node.admission.check(run):
+                    unfit.append(_refused(run, now, refusal))
+                else:
+                    prepared.append((run, job))
             except (UsageError, *ROW_ERRORS) as error:
                 reason = str(error) if isinstance(error, UsageError) else unexpected(error)
                 unfit.append(RunResult(run.id, RunState.FAILED, now, f"cannot be prepared: {reason}"))
@@ -83,6 +89,11 @@ class Starter:
             name = run.task.name
             values = run.id, name, run.trigger
             log.info("run %d of %s: started (%s)", *values, event="run-started", run=run.id, task=name)
+
+
+def _refused(run: ClaimedRun, now: datetime, refusal: str) -> RunResult:
+    """Return the result of a run that the policy refuses: its command has not begun."""
+    return RunResult(run.id, RunState.FAILED, now, refusal, NOT_STARTED, never_begun=True)
 
 
 def log_ends(ended: Iterable[RunResult], claimed: Iterable[ClaimedRun]) -> None:

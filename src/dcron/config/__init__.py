@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from dcron.lazy import submodules
 
 if TYPE_CHECKING:
-    from dcron.config import channels, files, trust
+    from dcron.config import channels, files, policy_file, trust
 else:
     __getattr__ = submodules(__name__)

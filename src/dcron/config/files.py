@@ -41,7 +41,7 @@ class Context:
     """Whether a change that asks wants the context's name."""
 
 
-AGENT_TEXTS = ("name", "spool", "lease", "grace", "monitor", "ping", "log-format")
+AGENT_TEXTS = ("name", "spool", "lease", "grace", "monitor", "ping", "log-format", "policy")
 AGENT_LISTS = ("queue", "tag", "capacity")
 AGENT_NUMBERS = ("slots",)
 AGENT_KEYS = (*AGENT_TEXTS, *AGENT_LISTS, *AGENT_NUMBERS)

@@ -23,6 +23,18 @@ unserved
   no running agent can take the next runs of these tasks: {subjects}
   they do not run
   `dcron why {subjects[0]}` says what it needs; `dcron nodes` shows what the agents have
+policy-not-in-force
+  the changed policy of {name} is not in force: {error}
+  the one before decides what runs there
+  `dcron policy check` on {name} shows all that is wrong
+root-without-policy
+  the agent {name} runs as root and has no policy
+  {since} it refuses these tasks, which run as root: {tasks}
+  `dcron policy suggest` shows a policy for the tasks there are; one line accepts all:  {line}
+policy-refuses
+  no running agent accepts these tasks: {subjects}; {subjects[0]}: {why}
+  their runs fail, or wait
+  `dcron policy explain {subjects[0]} --node NODE` shows each rule
 node-late
   these nodes have not renewed their leases in time: {names}
   their runs count as active and hold up others of the same task

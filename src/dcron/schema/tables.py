@@ -61,7 +61,7 @@ from dcron.schema.constraints import (
 from dcron.schema.triggers import keep_inert, limit_ids, store, write_labels_by_row
 from dcron.schema.types import BigWhole, Code, Day, Id, Instant, Json, Login, Name, Number, Whole, Words
 
-SCHEMA_VERSION = "0019"
+SCHEMA_VERSION = "0020"
 """The version of these tables, and the newest migration. A test compares what the two make."""
 metadata = MetaData()
 
@@ -351,6 +351,13 @@ nodes = Table(
     Column("any_account", Boolean),
     # The names of the channels by which it can send messages.
     Column("channels", Json(list, of=str), nullable=False, server_default="[]"),
+    # The accounts whose tasks its policy accepts, by name and by number; NULL: an older agent, which accepts
+    # what it may do. The rules of the policy, for people alone: the node judges by its file. Their digest, if
+    # there is more than accounts. Why a changed file is not in force; NULL if it is.
+    Column("accepted_accounts", Json(list, of=str)),
+    Column("policy", Json()),
+    Column("policy_digest", Words),
+    Column("policy_error", Words),
     CheckConstraint("slots >= 1", name="nodes_slots_positive"),
     CheckConstraint("(died_at IS NULL) = (died_how IS NULL)", name="nodes_died_how"),
     CheckConstraint("died_how IN ('stopped', 'dead')", name="nodes_died_how_known"),

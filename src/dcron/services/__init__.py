@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         forecast,
         freezes,
         history,
+        node_rules,
         report,
         retention,
         runs,

@@ -9,8 +9,10 @@ from dcron.database import Database, is_refusal, lacks_tables
 from dcron.errors import DatabaseError
 from dcron.model import Definition, Node, Task
 from dcron.schedule.effort import repeatable
+from dcron.services import node_rules
 from dcron.services.changes.task_writer import AddedTask, TaskWriter
 from dcron.services.crontab import Crontab
+from dcron.services.node_rules import FleetRules
 from dcron.services.service import Service
 from dcron.services.settings import ChosenZone, new_task_zone
 from dcron.services.tasks import rows as task_rows
@@ -60,18 +62,19 @@ class Additions(Service):
         since: datetime | None = None,
     ) -> Addition:
         """Add a task like `Crontab.add`, and return it with its surroundings."""
-        added, same_minute = self._add(definition, once, numbered, since)
-        row = task_rows.of_added(added, self._facts.fleet)
+        added, same_minute, rules = self._add(definition, once, numbered, since)
+        row = task_rows.of_added(added, self._facts.fleet, rules)
         return Addition(row, since or self._facts.now, same_minute, self._facts.fleet)
 
     @repeatable
     def _add(
         self, definition: Definition, once: bool, numbered: bool, since: datetime | None
-    ) -> tuple[AddedTask, Sequence[Task]]:
+    ) -> tuple[AddedTask, Sequence[Task], FleetRules]:
         with self.database.write() as connection:
             writer = TaskWriter(connection, self.database, self.author)
             added = writer.add_valid(definition, once=once, numbered=numbered, since=since)
-            return added, planning.due_with(connection, added.task, added.first_run, COUNTED)
+            rules = node_rules.read(connection, self._facts.fleet)
+            return added, planning.due_with(connection, added.task, added.first_run, COUNTED), rules
 
 
 def _read_facts(database: Database) -> NewTaskFacts:

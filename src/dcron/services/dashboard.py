@@ -315,7 +315,7 @@ class Dashboard:
             last = listings.finished_runs(connection, RunListFilter(task_id), None, LAST_RUNS, now).runs
             statistics = recent_statistics.of_task(connection, task_id, row.task.name, now)
             graph = dependencies.graph_around(connection, row.task.name)
-            unserved = task_rows.why_unserved(waiting, nodes.living(connection, now))
+            unserved = task_rows.why_unserved(waiting, nodes.living(connection, now)) or row.unserved
         held = [run for run in waiting if run.blocked or run.trigger is not Trigger.SCHEDULE]
         row = replace(row, unserved=unserved)
         explanation, coming = _explained(row, now, row.frozen)

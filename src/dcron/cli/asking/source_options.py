@@ -239,4 +239,5 @@ def _warnings(plan: "services.changes.source_plan.Plan", content: "SourceText") 
     passed = "its last time has passed, so it will not run"
     if plan.warning:
         found.insert(0, ("--take-from", plan.warning))
+    found += [(str(each.place), f"{each.name}: no node accepts it: {why}") for each, why in plan.not_accepted]
     return found + [(str(each.place), f"{each.name}: {passed}") for each in plan.expired]

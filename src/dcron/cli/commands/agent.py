@@ -67,6 +67,10 @@ def command(
             "Request this URL once a minute while the cluster is healthy: a dead man's switch.",
         ),
     ] = None,
+    policy: Annotated[
+        str | None,
+        option("--policy", "FILE", "File that says which tasks run here [default: /etc/dcron/policy.toml]."),
+    ] = None,
     log_format: Annotated[
         Literal["text", "json"] | None,
         option("--log-format", "text|json", "Format of the log [default: text]."),
@@ -81,12 +85,14 @@ def command(
     dcron agent --name web-1 --slots 8 --tag ssd
 
     Start one agent on every server that shares the crontab. SIGTERM or Ctrl-C lets active runs end (--grace);
-    a second signal stops them at once. Everyone who can write to the crontab can run commands here.
+    a second signal stops them at once. Who can write to the crontab can run what the policy of this
+    server accepts (dcron policy --help); without one, an agent of root accepts every account but root.
     """
     from dcron.agent.agent import Agent
     from dcron.agent.settings import AgentSettings, default_slots
     from dcron.cli.running.agent_log import log_to_stderr
     from dcron.config.files import load_config, own_node_name, spool_directory
+    from dcron.config.policy_file import policy_path
     from dcron.monitoring.address import parse_address
 
     config = load_config()
@@ -110,6 +116,7 @@ def command(
         monitor=named("monitor", parse_address, address) if address else None,
         channels=_channels(config, strict=strict),
         ping=ping or configured.get("ping"),
+        policy=policy_path(policy, config),
     )
     _require_trust_in_spool(settings.spool, strict=strict)
     log = log_to_stderr(_log_format(log_format or configured.get("log-format", "text")))

@@ -25,6 +25,7 @@ from dcron.cli.running.context import own_zone
 from dcron.cli.running.screen import has_screen, show
 from dcron.errors import DcronError
 from dcron.model import Definition, Run, RunState
+from dcron.nodepolicy.accounts import ACCEPT_ALL
 from dcron.schedule.zones import zone
 from dcron.values.lists import RunFilter
 
@@ -165,10 +166,12 @@ def running_agents(directory: Path, names: Sequence[str]) -> Iterator[list[subpr
 
 def _start_agent(directory: Path, name: str) -> subprocess.Popen[bytes]:
     (directory / "config.toml").touch()
+    (directory / "policy.toml").write_text(f"{ACCEPT_ALL}\n")
     own = {
         "DCRON_DB": url_in(directory),
         "DCRON_SPOOL": str(directory / f"spool-{name}"),
         "DCRON_CONFIG": str(directory / "config.toml"),
+        "DCRON_POLICY": str(directory / "policy.toml"),
     }
     words = ["agent", "--name", name, "--slots", "2", "--lease", LEASE, "--grace", "1s"]
     with (directory / f"{name}.log").open("wb") as log:

@@ -20,10 +20,10 @@ from dcron.cli.output import console
 from dcron.cli.running.context import opened_crontab
 from dcron.errors import UsageError
 from dcron.fields import FIELDS, Field
-from dcron.model import TIMES_FIELDS, Task
+from dcron.model import COMMAND_FIELDS, TIMES_FIELDS, Task
 
-_ROUTING = ("user", "queue", "require", "need")
-"""Fields that decide which agents can claim its runs."""
+_ROUTING = ("name", "queue", "require", "need", "labels", *COMMAND_FIELDS)
+"""Fields that decide which agents can claim its runs, and accept them."""
 _WARNED_ABOUT = ("name", *TIMES_FIELDS, "except_calendar", "only_calendar")
 """Fields that warnings depend on."""
 

@@ -44,8 +44,16 @@ alert-facts = +alert cause:text? node=run.node:text? exit_code=run.exit_code:int
     last_success_at=last_success.finished_at:time? next_run_at:time? began:text? difference:text[]
     change_id<change:int?
 node = id:text name:text host:text pid:int state:text tags:text[] queues:text[] capacity:number{}
-    account:text? any_account:bool? slots:int running:int version:text tzdata:text started_at:time
-    alive_until:time clock_offset:duration? unheard_count:int unheard_since:time?
+    account:text? any_account:bool? accepted_accounts:text[]? policy_error:text? slots:int running:int
+    version:text tzdata:text started_at:time alive_until:time clock_offset:duration?
+    unheard_count:int unheard_since:time?
+policy-check = path:text problems:@policy-problem[] doubts:@policy-problem[]
+    verdicts:@policy-verdict[]
+policy-problem = line:int? text:text
+policy-verdict = task:text user:text allowed:bool entry:text? line:int? reason:text?
+policy-explained = task:text node:text? path:text allowed:bool reason:text? entry:text? line:int?
+    keys:@policy-key[]
+policy-key = key:text allowed:bool reason:text?
 queue = name:text max_running:int? running=alive:int
 channel = name:text kind:text? nodes:text[] waiting_count<waiting=figures.waiting:int
     sent_at=figures.sent_at:time? error=figures.error:text?
@@ -167,6 +175,8 @@ change = history[]
 alert-facts = alerts[]
 alert = ack[]
 node = nodes[] drain[] undrain[]
+policy-check = policy_check
+policy-explained = policy_explain
 queue = queue_list[] queue_set
 channel = channel_list[]
 sent = channel_test

@@ -9,7 +9,7 @@ GROUPS = {
     "figures": "stats  report  forecast (the load to come)",
     "watching": "doctor (is all well?)  ack  channel (who is notified)  monitor",
     "files": "import (from cron)  export  lint  diff  apply (crontab in git)",
-    "servers": "agent  nodes  drain, undrain (one)  freeze, thaw (all)",
+    "servers": "agent  nodes  policy  drain, undrain (one)  freeze, thaw (all)",
     "database": "db  config  info  undo  prune  hold, unhold  dump, restore (backup)",
     "screen": "tui  demo",
 }
@@ -62,6 +62,7 @@ VERBS = {
     "apply": Verb("files", "Make the tasks of a source what its files say."),
     "agent": Verb("servers", "Run due tasks on this server until stopped."),
     "nodes": Verb("servers", "List the running agents, and those that ended within the last day."),
+    "policy": Verb("servers", "Check and explain which tasks the policy of a server accepts."),
     "drain": Verb("servers", "Stop a node from claiming runs; its active runs continue."),
     "undrain": Verb("servers", "Let a drained node claim runs again."),
     "freeze": Verb("servers", "Start no run by itself, on any node, until the crontab is thawed."),

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from urllib.parse import quote, unquote
 
 from dcron.model import Definition, Node, Trigger
+from dcron.nodepolicy import accounts as account_rules
 from dcron.values.quantities import format_amount
 
 HEAD_START = {"high": timedelta(minutes=10), "normal": timedelta(0), "low": timedelta(minutes=-10)}
@@ -196,16 +197,17 @@ def serves(
     queues: Iterable[str],
     capacity: Mapping[str, float],
     accounts: Collection[str] | None = None,
+    account: str | None = None,
 ) -> bool:
     """Return whether the node may take runs of the lane, if it has all its capacity free.
 
-    `accounts` are the accounts it runs commands as; None means all.
+    `accounts` are the accounts it runs commands as; None means all. `account` is that of its agent.
     """
     served = tuple(queues)
     return (
         lane.node in (None, node_id)
         and node_id not in lane.refused_by
-        and runs_as(lane, accounts)
+        and account_rules.accepts(accounts, lane.user, account)
         and (not served or lane.queue in served)
         and set(lane.require) <= set(tags)
         and fits(lane, capacity)
@@ -214,12 +216,12 @@ def serves(
 
 def served_by(lane: Lane, node: Node) -> bool:
     """Return the same for a registered node."""
-    return serves(lane, node.id, node.tags, node.queues, node.capacity, node.accounts)
+    return serves(lane, node.id, node.tags, node.queues, node.capacity, node.accounts, node.account)
 
 
-def runs_as(lane: Lane, accounts: Collection[str] | None) -> bool:
-    """Return whether a node that runs commands as these accounts (None: as all) runs those of the lane."""
-    return lane.user is None or accounts is None or lane.user in accounts
+def runs_as(user: str | None, node: Node) -> bool:
+    """Return whether the node runs commands as this account; None is the account of its agent."""
+    return account_rules.accepts(node.accounts, user, node.account)
 
 
 def idle(nodes: Sequence[Node]) -> str | None:
@@ -248,8 +250,8 @@ def why_unschedulable(lane: Lane, nodes: Iterable[Node]) -> str | None:
         return f"no agent serves the queue {lane.queue}"
     if not any(set(lane.require) <= set(node.tags) for node in living):
         return f"no agent has the tag{'s' * (len(lane.require) > 1)} {', '.join(lane.require)}"
-    if not any(runs_as(lane, node.accounts) for node in living):
-        return f"no living agent runs commands as {lane.user}"
+    if not any(runs_as(lane.user, node) for node in living):
+        return why_not_as(lane.user, living)
     if not any(fits(lane, node.capacity) for node in living):
         needs = ", ".join(format_amount(name, amount) for name, amount in lane.need)
         return f"no agent has the capacity for {needs}"
@@ -259,3 +261,24 @@ def why_unschedulable(lane: Lane, nodes: Iterable[Node]) -> str | None:
         "its queue, its tags, its account and its needs" if lane.user else "its queue, its tags and its needs"
     )
     return f"no agent has all it asks for: {asked}"
+
+
+def why_not_as(user: str | None, living: Sequence[Node]) -> str:
+    """Return that none of these nodes runs commands as this account, and whose policies prevent it.
+
+    `user` None is the account of each agent.
+    """
+    asked = [user] if user is not None else [node.account or account_rules.ROOT for node in living]
+    text = f"no living agent runs commands as {', '.join(dict.fromkeys(asked))}"
+    names = list(dict.fromkeys(node.name for node in living if _is_able_to_be(user, node)))
+    if not names:
+        return text
+    listed = names[:DRAINING_SHOWN]
+    if len(names) > DRAINING_SHOWN:
+        listed.append(f"{len(names) - DRAINING_SHOWN:,} more")
+    joined = " and ".join(filter(None, (", ".join(listed[:-1]), listed[-1])))
+    return f"{text}: {joined} {'does' if len(names) == 1 else 'do'} not accept it (policy)"
+
+
+def _is_able_to_be(user: str | None, node: Node) -> bool:
+    return user is None or node.any_account is True or user in (node.account, str(node.uid))

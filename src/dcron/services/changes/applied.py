@@ -29,12 +29,14 @@ from dcron.policy.ownership import (
 from dcron.policy.starting import occurrences
 from dcron.policy.validation import require_runnable, require_valid
 from dcron.schedule.effort import repeatable
+from dcron.services import node_rules
 from dcron.services.changes.changeset import Change, Rules, write_changes
 from dcron.services.changes.source_plan import FieldEdit, HandEdit, Plan, PlannedTask
 from dcron.services.changes.transactions import in_transactions, rest, upstream_of
 from dcron.services.service import Service
 from dcron.sources import Place, SourceTask
 from dcron.store import changes
+from dcron.store.nodes import rows as nodes
 from dcron.store.tasks import calendars
 from dcron.store.tasks import rows as tasks
 
@@ -177,7 +179,20 @@ class _Comparison:
         gone.sort(key=lambda each: each.name)
         planned = [self._with_edit(each) for each in (*present, *gone)]
         expired = self._require_valid(planned)
-        return Plan(self._request.source, planned, self._obstacle(planned), self._warning(), expired)
+        return Plan(
+            self._request.source,
+            planned,
+            self._obstacle(planned),
+            self._warning(),
+            expired,
+            self._refused(planned),
+        )
+
+    def _refused(self, planned: Sequence[PlannedTask]) -> list[tuple[PlannedTask, str]]:
+        """Return the tasks to write that no living node accepts, and why."""
+        rules = node_rules.read(self._connection, nodes.living(self._connection, self._now))
+        written = [(each, each.after) for each in planned if each.after and each.decision.writes]
+        return [(each, why) for each, after in written if (why := rules.why_refused(after))]
 
     def _present(self, declared: SourceTask) -> PlannedTask:
         """Compare a task that the source has."""

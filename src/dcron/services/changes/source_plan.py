@@ -126,6 +126,8 @@ class Plan:
     """A mistake in the request that does not prevent the changes."""
     expired: Sequence[PlannedTask] = ()
     """The added or changed tasks whose last time has passed."""
+    not_accepted: Sequence[tuple[PlannedTask, str]] = ()
+    """The added or changed tasks that the policies of all living nodes refuse, and why."""
 
     def of(self, *decisions: Decision) -> list[PlannedTask]:
         """Return the tasks with one of these decisions."""

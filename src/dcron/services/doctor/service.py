@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -13,7 +14,8 @@ from dcron.errors import SchemaVersionError
 from dcron.model import NodeState
 from dcron.policy.statistics import Totals, day_of
 from dcron.presentation.doctor import Finding
-from dcron.services.doctor import database, fleet, host, maintenance, tasks
+from dcron.services import node_rules
+from dcron.services.doctor import database, fleet, host, maintenance, policies, tasks
 from dcron.store.alerts import undeliverable
 from dcron.store.nodes import outages
 from dcron.store.nodes import rows as nodes
@@ -97,9 +99,15 @@ class Doctor:
             users = used_channels.read(connection)
             failing = undeliverable.since(connection)
             owned = task_rows.applied(connection, MOST_OWNED)
+            rules = node_rules.read(connection, living)
+            without = node_rules.without_policy(connection, living)
+            judged = list(islice(task_rows.every(connection), MOST_OWNED)) if rules or without else []
             seen = outages.since(connection, figures.now - _OUTAGES_BACK)
             kept = kept_tasks.names(connection, MOST_OWNED) if self._spool else []
         yield from fleet.examine(figures, living, unserved)
+        yield from policies.examine(
+            living, without, policies.of_root(judged), policies.refused(rules, judged)
+        )
         yield from fleet.examine_leases(living, seen)
         if running := [node for node in living if node.state(figures.now) is not NodeState.LATE]:
             yield from fleet.examine_channels(users, running)

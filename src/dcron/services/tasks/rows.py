@@ -16,7 +16,9 @@ from dcron.policy.starting.freezes import NEVER, FrozenTime
 from dcron.policy.starting.lanes import idle, read_lane, why_unschedulable
 from dcron.schedule.transitions import clock
 from dcron.schedule.zones import zone
+from dcron.services import node_rules
 from dcron.services.changes.task_writer import AddedTask
+from dcron.services.node_rules import FleetRules
 from dcron.services.recent_statistics import NONE, Recent
 from dcron.store import freezes, listings
 from dcron.store.alerts import listing as alert_list
@@ -122,6 +124,7 @@ def read(
     fleet, recent, statistics = ask_fleet(), ask_recent(), ask_statistics()
     alerts = {} if for_screen else alert_list.of_tasks(connection, task_ids)
     is_idle = for_screen and idle(fleet) is not None
+    rules = node_rules.read(connection, fleet)
     clock_changes = cache(partial(_clock_changes, now))
     rows = []
     for each in listed:
@@ -138,7 +141,7 @@ def read(
                 frozen=frozen,
                 failed=each.failed,
                 dead=each.dead,
-                unserved=None if is_idle or not each.next_run else why_unserved([each.next_run], fleet),
+                unserved=None if is_idle else _why_refused(each.task, each.next_run, fleet, rules),
                 recent=[_recent(row) for row in recent.get(each.task.id, ())],
                 statistics=statistics.get(each.task.id, NONE),
                 alerts=alerts.get(each.task.id, ()),
@@ -148,7 +151,7 @@ def read(
     return rows
 
 
-def of_added(added: AddedTask, fleet: Sequence[Node]) -> TaskRow:
+def of_added(added: AddedTask, fleet: Sequence[Node], rules: FleetRules) -> TaskRow:
     """Return the row of a task that was just added."""
     task, run = added.task, added.first_run
     return TaskRow(
@@ -160,8 +163,14 @@ def of_added(added: AddedTask, fleet: Sequence[Node]) -> TaskRow:
         due_since=run.due_at if run else None,
         failed=False,
         dead=False,
-        unserved=why_unserved([run], fleet) if run else None,
+        unserved=_why_refused(task, run, fleet, rules),
     )
+
+
+def _why_refused(task: Task, run: Run | None, fleet: Sequence[Node], rules: FleetRules) -> str | None:
+    if run is None:
+        return None
+    return why_unserved([run], fleet) or rules.why_refused(task, read_lane(run.lane))
 
 
 def why_unserved(waiting: Sequence[Run], fleet: Sequence[Node]) -> str | None:

@@ -13,6 +13,7 @@ from dcron.policy.starting import lanes, occurrences
 from dcron.policy.starting.catch_up import INSTANT
 from dcron.policy.starting.lanes import HEAD_START, Lane
 from dcron.presentation.why import RUNS_SHOWN, Cause, Shortage
+from dcron.services import node_rules
 from dcron.services.why.facts import Facts, about, author
 from dcron.store import history
 from dcron.store.planning import planning
@@ -234,6 +235,8 @@ def _has_no_node(facts: Facts, run: Run, lane: Lane) -> list[Cause]:
 def no_node(facts: Facts, lane: Lane | None) -> list[Cause]:
     """Return why no living node is eligible for the lane; nothing when one is."""
     problem = lanes.why_unschedulable(lane, facts.fleet) if lane else None
+    if lane and problem is None and facts.task:
+        problem = node_rules.read(facts.connection, facts.fleet).why_refused(facts.task, lane)
     if lane is None or problem is None:
         return []
     if not facts.fleet:

@@ -1,6 +1,6 @@
 """Read and write nodes and their leases, which are times of the database's clock."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -40,7 +40,29 @@ def register(connection: Connection, node: Node) -> None:
     """Insert a node under its new ID."""
     values = {column.name: getattr(node, column.name) for column in COLUMNS}
     values |= {name: list(values[name]) for name in _LISTS} | {"capacity": dict(node.capacity)}
+    if node.accepted_accounts is not None:
+        values["accepted_accounts"] = list(node.accepted_accounts)
     connection.execute(insert(nodes).values(values))
+
+
+def publish_policy(
+    connection: Connection,
+    node_id: str,
+    accepted: Iterable[str],
+    rules: Mapping[str, Any] | None,
+    digest: str | None,
+    error: str | None,
+) -> None:
+    """Write what the policy of a node accepts, and why a changed file is not in force."""
+    values: dict[str, Any] = {"accepted_accounts": list(accepted), "policy": rules}
+    values |= {"policy_digest": digest, "policy_error": error}
+    connection.execute(update(nodes).where(nodes.c.id == node_id).values(values))
+
+
+def published_policies(connection: Connection, node_ids: Collection[str]) -> dict[str, Any]:
+    """Return the rules that these nodes have published, by their IDs."""
+    query = select(nodes.c.id, nodes.c.policy).where(nodes.c.id.in_(node_ids), nodes.c.policy.is_not(None))
+    return {row.id: row.policy for row in connection.execute(query)}
 
 
 def renew(connection: Connection, node_id: str, now: datetime, lease: float) -> Row[Any] | None:
@@ -186,5 +208,8 @@ def drain(connection: Connection, node_id: str, *, draining: bool) -> None:
 
 def _node(values: Mapping[str, Any]) -> Node:
     lease = values["lease"] if values["lease"] and 0 < values["lease"] <= LONGEST_DURATION else None
-    lists = {name: tuple(values[name]) for name in _LISTS}
+    lists: dict[str, Any] = {name: tuple(values[name]) for name in _LISTS}
+    accepted = values["accepted_accounts"]
+    # Text that another program wrote stands for no list, as with an agent of an earlier version.
+    lists["accepted_accounts"] = tuple(accepted) if isinstance(accepted, list) else None
     return Node(**{**values, **lists, "lease": lease})

@@ -50,6 +50,8 @@ class Capacity:
     """The part of it that no run uses."""
     accounts: Collection[str] | None = None
     """The accounts it runs commands as; None means all."""
+    account: str | None = None
+    """The account of its agent."""
     ending_tasks: Collection[int] = frozenset()
     """Tasks of which it takes no run now: a run that ended here is about to be recorded."""
     on_disconnect: Mapping[str, Any] = field(default_factory=dict)
@@ -57,7 +59,7 @@ class Capacity:
 
     def serves(self, lane: Lane) -> bool:
         """Return whether this node may ever take runs of the lane."""
-        return serves(lane, self.node_id, self.tags, self.queues, self.capacity, self.accounts)
+        return serves(lane, self.node_id, self.tags, self.queues, self.capacity, self.accounts, self.account)
 
     def has_room_for(self, lane: Lane) -> bool:
         """Return whether one run of the lane could start now."""

@@ -207,3 +207,10 @@ def occurrences_done(connection: Connection, task_id: int, first: datetime, last
     waiting = select(runs.c.scheduled_for).where(*in_range, text(WAITING))
     living = select(runs.c.scheduled_for).where(*in_range, text(ALIVE))
     return {at for query in (done, waiting, living) for at in connection.scalars(query)}
+
+
+def tasks_with_payloads(connection: Connection, latest: int) -> set[int]:
+    """Return the tasks of which one of the latest runs, so many of all tasks, had a payload."""
+    newest = select(func.max(runs.c.id)).scalar_subquery()
+    query = select(runs.c.task_id).distinct().where(runs.c.id > newest - latest, runs.c.payload.is_not(None))
+    return set(connection.scalars(query))
