@@ -228,5 +228,5 @@ def test_apply_in_a_protected_context_needs_its_name(
 def test_the_names_of_sources_are_completed(sqlite: Dcron, file: Path) -> None:
     sqlite.done("apply", "-F", str(file), *SHOP)
     root = SimpleNamespace(obj=None)
-    verb = SimpleNamespace(params={"db": sqlite.url}, parent=None, find_root=lambda: root)
+    verb = SimpleNamespace(info_name="apply", params={"db": sqlite.url}, parent=None, find_root=lambda: root)
     assert completion.offers("SOURCE", verb, "sh") == [("shop/cron", "")]
