@@ -93,9 +93,10 @@ def test_the_page_is_valid_in_both_formats_and_bounded(world: World) -> None:
 
 def test_the_size_of_the_spool_is_that_of_its_files(world: World, tmp_path: Path) -> None:
     node = world.node()
-    object.__setattr__(node.settings, "spool", tmp_path)
-    (tmp_path / node.id).mkdir()
-    (tmp_path / node.id / "7.0").write_bytes(b"x" * 1000)
+    spool = tmp_path / "a-spool"
+    object.__setattr__(node.settings, "spool", spool)
+    (spool / node.id).mkdir(parents=True)
+    (spool / node.id / "7.0").write_bytes(b"x" * 1000)
     assert figures_of(node)["dcron_spool_bytes"] == 1000
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from dcron.database import FileCondition, Protection, ServerCondition, TableRows
 from dcron.model import Node, Task
 from dcron.presentation.doctor import TEXTS, Finding
-from dcron.services.doctor import database, fleet, host, maintenance, tasks
+from dcron.services.doctor import database, fleet, host, maintenance, policies, tasks
+from dcron.services.node_rules import RootWithoutPolicy
 from dcron.store.nodes.outages import Outage
 from dcron.store.tasks.used_channels import Users
 
@@ -74,6 +75,7 @@ def everything() -> Iterator[Finding]:
     yield from maintenance.examine_history(NOON - 75 * HOUR, NOON)
     yield from tasks.examine_owned([a_task("drifted", source="shop", applied="other")])
     yield from _of_tasks()
+    yield from _of_policies()
 
 
 def _of_servers() -> Iterator[Finding]:
@@ -95,6 +97,12 @@ def _of_tasks() -> Iterator[Finding]:
     hourly = a_task("slow", changed_at=NOON - 50 * HOUR)
     yield from tasks.examine_unstarted([hourly], NOON)
     yield from tasks.examine_durations([hourly], {1: 7200.0}, NOON)
+
+
+def _of_policies() -> Iterator[Finding]:
+    broken = node("web-1", policy_error="/etc/dcron/policy.toml, line 3: unknown key")
+    without = [RootWithoutPolicy(node("web-2"), None), RootWithoutPolicy(node("web-3"), NOON.date())]
+    yield from policies.examine([broken], without, ["df", "slow"], {"df": "web-1's policy: no"})
 
 
 def test_each_finding_has_its_texts() -> None:

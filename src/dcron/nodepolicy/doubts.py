@@ -11,7 +11,7 @@ from dcron.nodepolicy.machine import ThisMachine
 
 _INTERPRETER = re.compile(
     r"(python|perl|ruby|node|nodejs|lua|php|tclsh|guile)[0-9.]*|(ba|da|z|k|fi|c|tc|a)?sh|busybox|env|nice"
-    r"|nohup|timeout|setsid|stdbuf|xargs|find|(g|m|n)?awk|sed|ed|vim?|psql|mysql|sqlite3|sudo|su|doas|runuser"
+    r"|nohup|timeout|setsid|stdbuf|xargs|find|(g|m|n)?awk|sed|ed|vim?|psql|mysql|sqlite[0-9]?|sudo|su|doas|runuser"
     r"|ssh|scp|rsync|git|make|docker|podman|kubectl|systemd-run|systemctl|nsenter|unshare|chroot|flock|parallel"
     r"|watch|script|expect|tar|zip|man|less|more|gdb|strace|at|crontab|dcron|tmux|screen|socat|nc|curl|wget"
 )
