@@ -102,6 +102,7 @@ def test_a_connection_that_breaks_after_any_message_is_named_and_replaced(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("of_server", [False, True])
 def test_a_connection_that_becomes_silent_after_any_message_is_given_up(
     proxy: Proxy, direct: Database, of_server: bool

@@ -337,6 +337,7 @@ def test_a_frozen_warden_is_noticed_by_who_waits_for_news_without_end(tmp_path: 
     harness.warden.close()
 
 
+@pytest.mark.long
 def test_a_node_whose_warden_is_frozen_is_replaced_within_thirty_seconds(team: Cluster) -> None:
     agent = team.start_agent("one", lease=20)
     team.wait_until_alive(1)

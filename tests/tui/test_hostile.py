@@ -304,6 +304,7 @@ def test_no_view_of_the_screen_lets_it_through(crontab: Hostile) -> None:
 
 
 @pytest.mark.terminal
+@pytest.mark.long
 def test_no_page_of_a_task_lets_it_through(crontab: Hostile) -> None:
     with terminal("tui", DCRON_DB=crontab.url) as screen:
         for number, kind in enumerate(sorted(CORPUS, key=crontab.shown_name)):
@@ -337,6 +338,7 @@ def test_no_log_lets_it_through(crontab: Hostile) -> None:
 
 
 @pytest.mark.terminal
+@pytest.mark.long
 def test_no_form_dialog_prompt_or_toast_lets_it_through(crontab: Hostile) -> None:
     crontab.refuse_writes()
     with terminal("tui", DCRON_DB=crontab.url) as screen:

@@ -54,6 +54,7 @@ async def test_the_main_pages_show_what_matters_at_large_sizes(shop_url: str, si
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("unicode", [True, False], ids=["unicode", "ascii"])
 async def test_all_pages_show_what_matters_at_every_size(shop_url: str, unicode: bool) -> None:
     seen = await _walk(shop_url, SIZES, PAGES, unicode=unicode)

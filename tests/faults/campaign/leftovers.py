@@ -8,8 +8,8 @@ from sqlalchemy.engine import make_url
 
 from tests.faults.campaign.stage import Stage
 
-MEMORY = "seen.json"
-"""The one file that a spool keeps: what its agents have seen of the database."""
+MEMORY = ("seen.json", "policy-grace")
+"""The files that a spool keeps: what its agents have seen of the database, and since when a policy holds."""
 _PATIENCE = 3.0
 """Seconds that the last of what was killed has to vanish from the lists."""
 
@@ -52,7 +52,7 @@ def _read(path: Path) -> bytes:
 def _files(stage: Stage) -> list[str]:
     temporary = [*(stage.directory / "temporary").glob("*")]
     spools = [entry for spool in stage.directory.glob("**/spool-*") for entry in spool.rglob("*")]
-    left = temporary + [path for path in spools if path.name != MEMORY]
+    left = temporary + [path for path in spools if path.name not in MEMORY]
     return [f"file {path.relative_to(stage.directory)} is left" for path in left]
 
 
