@@ -107,6 +107,7 @@ def play(repository: Repository, section: str, commands: slice = slice(None)) ->
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_page_runs_as_it_is_printed(repository: Repository) -> None:
     play(repository, "The first time")
     repository.run("git add . && git commit -q -m 'Keep the crontab in git'")

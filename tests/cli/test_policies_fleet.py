@@ -163,6 +163,7 @@ def test_a_name_drains_all_agents_that_share_it_and_says_so(dcron: Dcron) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_undrained_node_takes_runs_again(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "@yearly", "true")
     with agent(dcron):

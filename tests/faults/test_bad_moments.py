@@ -47,6 +47,7 @@ def full_server() -> Iterator[PostgresServer]:
 
 
 @pytest.mark.timeout(60 + 2 * START)
+@pytest.mark.long
 def test_agents_without_a_free_connection_wait_for_one(full_server: PostgresServer, tmp_path: Path) -> None:
     with new_database(full_server.url, tmp_path) as url, cluster(url, tmp_path) as team:
         team.database.close()
@@ -69,6 +70,7 @@ def test_agents_without_a_free_connection_wait_for_one(full_server: PostgresServ
 
 
 @pytest.mark.timeout(60 + 2 * START)
+@pytest.mark.long
 def test_agents_that_find_the_file_locked_come_up_when_it_is_free(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'dcron.db'}"
     with cluster(url, tmp_path) as team:

@@ -94,6 +94,7 @@ def test_a_kept_command_outlives_an_outage_of_its_node(team: Cluster, way: Way, 
     assert len([words for words in team.ledger() if words[2] == str(backup.id)]) == 1
 
 
+@pytest.mark.long
 def test_its_end_is_recorded_after_an_outage_that_outlasts_it(team: Cluster, way: Way, flag: Path) -> None:
     _, backup, _ = cut_off(team, way, flag)
     flag.touch()
@@ -103,6 +104,7 @@ def test_its_end_is_recorded_after_an_outage_that_outlasts_it(team: Cluster, way
     wait_for(lambda: team.crontab.find_run(backup.id).state is RunState.SUCCEEDED, 20, "its end is recorded")
 
 
+@pytest.mark.long
 def test_the_next_agent_says_what_became_of_it(team: Cluster, way: Way, flag: Path) -> None:
     """Once the agent alone is killed, and once all that could write down an end."""
     agent, backup, _ = cut_off(team, way, flag)
@@ -114,6 +116,7 @@ def test_the_next_agent_says_what_became_of_it(team: Cluster, way: Way, flag: Pa
     assert "its agent died" in str(team.crontab.find_run(backup.id).reason)
 
 
+@pytest.mark.long
 def test_the_next_agent_settles_a_run_that_left_no_end(team: Cluster, way: Way, flag: Path) -> None:
     agent, backup, _ = cut_off(team, way, flag)
     for pid in (agent.guard(), agent.warden(), agent.process.pid):
@@ -127,6 +130,7 @@ def test_the_next_agent_settles_a_run_that_left_no_end(team: Cluster, way: Way, 
     wait_for(lambda: not processes_with(f": {team.directory.name}"), 20, "nothing of it is left")
 
 
+@pytest.mark.long
 def test_a_run_that_a_person_gave_up_ends_when_its_node_is_back(team: Cluster, way: Way, flag: Path) -> None:
     _, backup, _ = cut_off(team, way, flag)
     lost = team.crontab.give_up(backup.id)

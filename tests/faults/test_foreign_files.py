@@ -114,6 +114,7 @@ def test_a_spool_of_another_account_is_refused(place: Path) -> None:
 
 @pytest.mark.parametrize("how", ["owner", "mode", "link"])
 @pytest.mark.usefixtures("account")
+@pytest.mark.long
 def test_another_account_s_node_directory_kills_nothing(
     team: Cluster, tmp_path: Path, place: Path, how: str
 ) -> None:

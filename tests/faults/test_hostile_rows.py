@@ -55,6 +55,7 @@ def require_unharmed(team: Cluster, agent: AgentProcess, node_id: str, within: f
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@pytest.mark.long
 def test_no_value_of_any_column_stops_an_agent_or_a_list(
     team: Cluster, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def team(sqlite_url: str, tmp_path: Path) -> Iterator[Cluster]:
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("back_up", [by_program, by_vacuum, by_python])
+@pytest.mark.long
 def test_a_backup_under_load_is_whole_and_works(
     team: Cluster, tmp_path: Path, back_up: Callable[[Path, Path], None]
 ) -> None:

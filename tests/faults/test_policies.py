@@ -75,6 +75,7 @@ def test_a_run_that_replaces_another_stops_it_and_starts(team: Cluster) -> None:
     wait_for(lambda: team.crontab.find_run(second.id).state.is_final, 10, "it is stopped, too")
 
 
+@pytest.mark.long
 def test_a_task_that_kills_its_agent_every_time_stops_at_its_tries(team: Cluster) -> None:
     for name in ("web-1", "web-2", "web-3", "web-4"):
         team.start_agent(name)

@@ -122,6 +122,7 @@ def waits_for_a_pipe(harness: Harness, seconds: float) -> bool:
 # -- its output
 
 
+@pytest.mark.long
 def test_who_steals_its_own_output_holds_up_nothing(harness: Harness, folder: Path) -> None:
     command = thief(folder, 30)
     runs = [harness.start(*command, user=ACCOUNT, grace=0.2) for _ in range(2)]
@@ -133,6 +134,7 @@ def test_who_steals_its_own_output_holds_up_nothing(harness: Harness, folder: Pa
     assert {harness.result(run).reason for run in runs} == {"cancelled"}
 
 
+@pytest.mark.long
 def test_who_steals_the_output_of_its_background_holds_up_nothing(harness: Harness, folder: Path) -> None:
     """Its leader has ended: now the output is thrown away, by another call of the kernel."""
     command = " ".join(f"'{each}'" for each in thief(folder, 8))

@@ -232,6 +232,7 @@ COMMANDS = [
 
 
 @pytest.mark.terminal
+@pytest.mark.long
 def test_every_command_prints_it_inert(crontab: Hostile) -> None:
     crontab.refuse_writes()
 
@@ -278,6 +279,7 @@ def leave(screen: Terminal) -> None:
 
 
 @pytest.mark.terminal
+@pytest.mark.long
 def test_no_view_of_the_screen_lets_it_through(crontab: Hostile) -> None:
     with terminal("tui", DCRON_DB=crontab.url) as screen:
         screen.sees("a-suspended", "task:markup<[red]", "error:clipboard", "because:", "title<", "7331m")
