@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,10 +29,19 @@ class Manager:
         self.heard: list[str] = []
 
     def hear(self, beginning: str) -> str:
-        """Wait for a message that begins so; return its state."""
+        """Wait until the last message begins so; return its state."""
+        deadline = time.monotonic() + PATIENCE
         while not (self.heard and self.heard[-1].startswith(beginning)):
+            assert time.monotonic() < deadline, self.heard
             self.heard += self._socket.recv(4096).decode().splitlines()
         return self.heard[-1].partition("=")[2]
+
+    def hear_all(self, *beginnings: str) -> None:
+        """Wait until messages that begin so have come, in any order."""
+        deadline = time.monotonic() + PATIENCE
+        while not all(any(each.startswith(begins) for each in self.heard) for begins in beginnings):
+            assert time.monotonic() < deadline, self.heard
+            self.heard += self._socket.recv(4096).decode().splitlines()
 
     def close(self) -> None:
         self._socket.close()
@@ -124,12 +134,13 @@ def test_a_real_agent_reports_its_start_and_end(manager: Manager, tmp_path: Path
     environment = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "900000"}
     words = [str(DCRON), "agent", "--slots", "3", "--grace", "1s", "--db", sqlite_url]
     with subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL) as agent:
-        manager.hear("READY=1")
-        manager.hear("STATUS=0 of 3 slots used")
-        manager.hear("WATCHDOG=1")
-        children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
-        for child in children:
-            assert b"NOTIFY_SOCKET" not in Path(f"/proc/{child}/environ").read_bytes()
-        agent.terminate()
-        manager.hear("STOPPING=1")
-        assert agent.wait(PATIENCE) == 0
+        try:
+            manager.hear_all("READY=1", "STATUS=0 of 3 slots used", "WATCHDOG=1")
+            children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
+            for child in children:
+                assert b"NOTIFY_SOCKET" not in Path(f"/proc/{child}/environ").read_bytes()
+            agent.terminate()
+            manager.hear_all("STOPPING=1")
+            assert agent.wait(PATIENCE) == 0
+        finally:
+            agent.kill()  # else the `with` waits for ever after a failure
