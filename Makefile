@@ -49,7 +49,7 @@ slow: $(VENV)/development ## the other tests, and a longer search for counterexa
 	$(PYTEST) --dist worksteal -m "slow or hypothesis" --hypothesis-profile full
 
 # Four at once: these tests wait for agents most of the time.
-short: $(VENV)/development ## of `make slow` what takes no half minute, with fewer examples: .ci/run
+short: $(VENV)/development ## of `make slow` what takes seconds, on one database each, with fewer examples: .ci/run
 	DCRON_TEST_SEEDS=20 $(PYTEST) -n 4 --dist worksteal -m "(slow or hypothesis) and not long" --hypothesis-profile short
 
 install-test: $(VENV)/development ## install dcron as users do, in empty environments: tests/install
