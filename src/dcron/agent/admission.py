@@ -1,8 +1,8 @@
 """What this node accepts: its policy file, read anew when it changes, and the judgement of each start.
 
-Whoever can write to the database can write any command into it. So the node judges each finished command by
-a file that only its administrator writes. An agent of root without that file accepts every account but root.
-One that ran here before there were policies goes on accepting root for 30 days, and says so each day.
+A user who can write to the database can write any command into it. So the node judges each finished command
+by a file that only its administrator writes. An agent of root without that file accepts every account but
+root. One that ran here before there were policies goes on accepting root for 30 days, and says so each day.
 """
 
 import json
@@ -236,7 +236,7 @@ def _root_until(spool: Path, today: date, *, has_policy: bool) -> date | None:
     """Return the day from which tasks of root need a policy; None if they need one at once.
 
     The first start of an agent that knows policies writes it into the spool. There, and not in the database:
-    whoever can write that must not be able to set it.
+    a user who can write that must not be able to set it.
     """
     path = spool / _GRACE_FILE
     try:

@@ -62,7 +62,7 @@ def read_policy(path: Path) -> PolicyFile:
 
 
 def read_any(path: Path) -> PolicyFile:
-    """Read the file, whoever can change it. Raises FileNotFoundError and PolicyError."""
+    """Read the file; do not ask who can change it. Raises FileNotFoundError and PolicyError."""
     try:
         content, stamp = _content(path)
         text = content.decode()

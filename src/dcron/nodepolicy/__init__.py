@@ -1,4 +1,4 @@
 """The policy of a node: which accounts, programs and lines it accepts, and the judge of a finished command.
 
-It knows nothing else of dcron, and no database: the policy has to hold against whoever writes to that.
+It knows nothing else of dcron, and no database: the policy has to hold against all who write to that.
 """

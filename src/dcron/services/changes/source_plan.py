@@ -66,9 +66,7 @@ class PlannedTask:
     @property
     def name(self) -> str:
         """The name in the source; of a task that it does not have, the name in the crontab."""
-        task = self.after or self.before
-        assert task
-        return task.name
+        return self.change.name
 
     @property
     def change(self) -> TaskChange:
